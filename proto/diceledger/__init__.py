@@ -1,0 +1,3 @@
+"""diceledger: generated protobuf packages, and the version of the distribution."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Generated protobuf code of diceledger.log; see the .proto files beside it."""

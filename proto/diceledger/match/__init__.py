@@ -1,0 +1,1 @@
+"""Generated protobuf code of diceledger.match; see the .proto files beside it."""

@@ -1,0 +1,1 @@
+"""Generated protobuf code of diceledger.replay; see the .proto files beside it."""

@@ -1,0 +1,1 @@
+"""What the services share: log, admission, wire formats, settings, authentication, metrics."""
