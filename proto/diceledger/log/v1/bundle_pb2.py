@@ -22,22 +22,21 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from diceledger.log.v1 import commit_pb2 as diceledger_dot_log_dot_v1_dot_commit__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64iceledger/log/v1/bundle.proto\x12\x11\x64iceledger.log.v1\x1a\x1e\x64iceledger/log/v1/commit.proto\"\xb3\x01\n\x0c\x42undleRecord\x12\x31\n\x06header\x18\x01 \x01(\x0b\x32\x1f.diceledger.log.v1.BundleHeaderH\x00\x12\x31\n\x06\x63ommit\x18\x02 \x01(\x0b\x32\x1f.diceledger.log.v1.BundleCommitH\x00\x12\x33\n\x07trailer\x18\x03 \x01(\x0b\x32 .diceledger.log.v1.BundleTrailerH\x00\x42\x08\n\x06record\"\x98\x01\n\x0c\x42undleHeader\x12\r\n\x05magic\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x10\n\x08match_id\x18\x03 \x01(\t\x12\x0e\n\x06log_id\x18\x04 \x01(\t\x12\x11\n\tpartition\x18\x05 \x01(\x05\x12\x0c\n\x04game\x18\x06 \x01(\t\x12\r\n\x05\x62uild\x18\x07 \x01(\t\x12\x16\n\x0e\x65xported_at_ms\x18\x08 \x01(\x03\"I\n\x0c\x42undleCommit\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12)\n\x06\x63ommit\x18\x02 \x01(\x0b\x32\x19.diceledger.log.v1.Commit\"g\n\rBundleTrailer\x12\x0f\n\x07\x63ommits\x18\x01 \x01(\x03\x12\r\n\x05\x66\x61\x63ts\x18\x02 \x01(\x03\x12\x0c\n\x04hash\x18\x03 \x01(\x0c\x12\x12\n\nstate_hash\x18\x04 \x01(\x0c\x12\x14\n\x0c\x66rame_hashes\x18\x05 \x03(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64iceledger/log/v1/bundle.proto\x12\x11\x64iceledger.log.v1\"\xb3\x01\n\x0c\x42undleRecord\x12\x31\n\x06header\x18\x01 \x01(\x0b\x32\x1f.diceledger.log.v1.BundleHeaderH\x00\x12\x31\n\x06\x63ommit\x18\x02 \x01(\x0b\x32\x1f.diceledger.log.v1.BundleCommitH\x00\x12\x33\n\x07trailer\x18\x03 \x01(\x0b\x32 .diceledger.log.v1.BundleTrailerH\x00\x42\x08\n\x06record\"\x98\x01\n\x0c\x42undleHeader\x12\r\n\x05magic\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x10\n\x08match_id\x18\x03 \x01(\t\x12\x0e\n\x06log_id\x18\x04 \x01(\t\x12\x11\n\tpartition\x18\x05 \x01(\x05\x12\x0c\n\x04game\x18\x06 \x01(\t\x12\r\n\x05\x62uild\x18\x07 \x01(\t\x12\x16\n\x0e\x65xported_at_ms\x18\x08 \x01(\x03\".\n\x0c\x42undleCommit\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0e\n\x06\x63ommit\x18\x02 \x01(\x0c\"g\n\rBundleTrailer\x12\x0f\n\x07\x63ommits\x18\x01 \x01(\x03\x12\r\n\x05\x66\x61\x63ts\x18\x02 \x01(\x03\x12\x0c\n\x04hash\x18\x03 \x01(\x0c\x12\x12\n\nstate_hash\x18\x04 \x01(\x0c\x12\x14\n\x0c\x66rame_hashes\x18\x05 \x03(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'diceledger.log.v1.bundle_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_BUNDLERECORD']._serialized_start=86
-  _globals['_BUNDLERECORD']._serialized_end=265
-  _globals['_BUNDLEHEADER']._serialized_start=268
-  _globals['_BUNDLEHEADER']._serialized_end=420
-  _globals['_BUNDLECOMMIT']._serialized_start=422
-  _globals['_BUNDLECOMMIT']._serialized_end=495
-  _globals['_BUNDLETRAILER']._serialized_start=497
-  _globals['_BUNDLETRAILER']._serialized_end=600
+  _globals['_BUNDLERECORD']._serialized_start=54
+  _globals['_BUNDLERECORD']._serialized_end=233
+  _globals['_BUNDLEHEADER']._serialized_start=236
+  _globals['_BUNDLEHEADER']._serialized_end=388
+  _globals['_BUNDLECOMMIT']._serialized_start=390
+  _globals['_BUNDLECOMMIT']._serialized_end=436
+  _globals['_BUNDLETRAILER']._serialized_start=438
+  _globals['_BUNDLETRAILER']._serialized_end=541
 # @@protoc_insertion_point(module_scope)

@@ -4,7 +4,6 @@ isort:skip_file
 A recorded match in one file (`.dlmatch`)."""
 
 from collections import abc as _abc
-from diceledger.log.v1 import commit_pb2 as _commit_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -102,15 +101,15 @@ class BundleCommit(_message.Message):
     OFFSET_FIELD_NUMBER: _builtins.int
     COMMIT_FIELD_NUMBER: _builtins.int
     offset: _builtins.int
-    @_builtins.property
-    def commit(self) -> _commit_pb2.Commit: ...
+    commit: _builtins.bytes
+    """A serialised diceledger.log.v1.Commit: the record of the log, byte for byte."""
     def __init__(
         self,
         *,
         offset: _builtins.int = ...,
-        commit: _commit_pb2.Commit | None = ...,
+        commit: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "offset", b"offset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

@@ -94,8 +94,12 @@ class Commit(_message.Message):
     header: _builtins.bytes
     """A serialised CommitHeader, kept as the very bytes that were hashed."""
     hash: _builtins.bytes
-    """SHA-256 over ("diceledger.commit.v1", SHA-256(header), leaf of the cause, leaves of the facts);
-    the header holds the previous hash, so the commits of a match form a chain.
+    """SHA-256 over ("diceledger.commit.v1", format, kind, SHA-256(header), leaf of the cause, leaves of the facts);
+    the header holds the previous hash, so the commits of a match form a chain. L(x) being the length of x as
+    4 bytes, most significant first, then x, and u32 the same 4 bytes:
+      SHA-256( L("diceledger.commit.v1") u32(format) u32(kind) L(SHA-256(header)) L(leaf of the cause, or empty)
+               u32(number of facts) L(leaf) L(leaf) ... )
+    A record has one encoding: fields in the order of their numbers, zero values left out, nothing unknown.
     """
     @_builtins.property
     def cause(self) -> Global___SaltedBytes:
@@ -226,6 +230,8 @@ Global___Ruleset: _TypeAlias = Ruleset  # noqa: Y015
 
 @_typing.final
 class SaltedBytes(_message.Message):
+    """Its leaf hash is SHA-256( 0x02 L(salt) L(body) ); the salt is 16 random bytes."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     SALT_FIELD_NUMBER: _builtins.int
@@ -248,7 +254,7 @@ Global___SaltedBytes: _TypeAlias = SaltedBytes  # noqa: Y015
 
 @_typing.final
 class SaltedFact(_message.Message):
-    """One fact. Its leaf hash is SHA-256 over (0x01, salt, type url, value), each length-prefixed."""
+    """One fact. Its leaf hash is SHA-256( 0x01 L(salt) L(type url) L(value) ); the salt is 16 random bytes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
