@@ -6,7 +6,7 @@ records with offsets 0, 1, 2 …. What the records mean, and which of them count
 """
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -115,14 +115,16 @@ class Log(Protocol):
         RecordTooLarge when it surely is not. A cancelled append may have been written.
         """
 
-    def tail(self, partition: int, from_offset: int) -> AsyncIterator[Record]:
+    def tail(self, partition: int, from_offset: int) -> AsyncGenerator[Record, None]:
         """Every record from `from_offset` on, endless, without gap; waits for new ones.
 
         Cancellable. Raises LogUnavailable (the reader may start again from where it was),
         LogTruncated, LogReplaced or LogCorrupt.
         """
 
-    def read(self, partition: int, from_offset: int, to_offset: int) -> AsyncIterator[Record]:
+    def read(
+        self, partition: int, from_offset: int, to_offset: int
+    ) -> AsyncGenerator[Record, None]:
         """The records from `from_offset` up to, not including, `to_offset`; then it ends.
 
         Raises as `tail` does; LogTruncated when the log ends before `to_offset`.

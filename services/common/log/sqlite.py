@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,7 +190,7 @@ class SqliteLog:
         # The count goes down when the writer is done with it, even if the caller is gone by then.
         return await done
 
-    async def tail(self, partition: int, from_offset: int) -> AsyncIterator[Record]:
+    async def tail(self, partition: int, from_offset: int) -> AsyncGenerator[Record, None]:
         """Every record from `from_offset` on, endless. See `Log.tail`."""
         self._check(partition)
         offset = from_offset
@@ -201,7 +201,9 @@ class SqliteLog:
                 offset = record.offset + 1
                 yield record
 
-    async def read(self, partition: int, from_offset: int, to_offset: int) -> AsyncIterator[Record]:
+    async def read(
+        self, partition: int, from_offset: int, to_offset: int
+    ) -> AsyncGenerator[Record, None]:
         """The records of the range, `to_offset` excluded. See `Log.read`."""
         self._check(partition)
         if to_offset > await self.end_offset(partition):
