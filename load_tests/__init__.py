@@ -1,0 +1,1 @@
+"""Load generators and benchmarks; what they measured is committed under results/."""
