@@ -1,0 +1,117 @@
+"""Connection to the Redis of the read models: bounded timeouts, and errors that callers understand.
+
+What is stored there is the projector's business.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    ConnectionError,  # noqa: A004 - redis-py's own name
+    NoPermissionError,
+    RedisError,
+    TimeoutError,  # noqa: A004 - redis-py's own name
+)
+
+from services.common.errors import StartupError, refuse
+from services.common.logging import redacted
+
+CONNECT_TIMEOUT_S: Final = 2.0
+COMMAND_TIMEOUT_S: Final = 5.0
+CONNECTIONS_MAX: Final = 64
+_VERSION_LOW = (6, 0)
+
+
+def connect_redis(
+    url: str,
+    *,
+    connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    command_timeout_s: float = COMMAND_TIMEOUT_S,
+    connections_max: int = CONNECTIONS_MAX,
+) -> "Redis":
+    """Return a client that answers bytes; nothing is opened before the first command.
+
+    A command is sent a second time when its connection turns out to be dead: everything written
+    here is compare-and-set, so a repetition changes nothing. Close it with `await redis.aclose()`.
+    Raises StartupError for a URL that is none.
+    """
+    try:
+        pool = BlockingConnectionPool.from_url(
+            url,
+            timeout=command_timeout_s,
+            max_connections=connections_max,
+            socket_connect_timeout=connect_timeout_s,
+            socket_timeout=command_timeout_s,
+            health_check_interval=15,
+            retry=Retry(NoBackoff(), 1),
+        )
+    except ValueError as error:
+        raise StartupError(f"The Redis URL {shown_url(url)} cannot be used: {error}.") from None
+    return Redis.from_pool(pool)
+
+
+async def check_redis(redis: "Redis", url: str) -> None:
+    """Refuse to start (StartupError, one sentence) when Redis cannot be used."""
+    try:
+        information = await redis.info("server")
+    except RedisError as error:
+        raise StartupError(f"Redis at {shown_url(url)} {_why(error)}.") from None
+    version = str(information.get("redis_version", "0"))
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if numbers < _VERSION_LOW:
+        raise StartupError(f"Redis at {shown_url(url)} is version {version}; 6.0 is needed.")
+
+
+@contextlib.contextmanager
+def views_errors() -> Iterator[None]:
+    """Around any use of Redis in a handler: trouble with it becomes ApiError VIEWS_UNAVAILABLE."""
+    try:
+        yield
+    except RedisError as error:
+        raise refuse("VIEWS_UNAVAILABLE") from error
+
+
+@contextlib.asynccontextmanager
+async def redis_client(url: str) -> AsyncIterator["Redis"]:
+    """A checked connection for the length of the block."""
+    redis = connect_redis(url)
+    try:
+        await check_redis(redis, url)
+        yield redis
+    finally:
+        await redis.aclose()
+
+
+def shown_url(url: str) -> str:
+    """Return the URL without its password."""
+    return redacted(url)
+
+
+def _why(error: RedisError) -> str:
+    if isinstance(error, AuthenticationError | NoPermissionError):
+        return "refuses our user name or password"
+    if isinstance(error, BusyLoadingError):
+        return "is still loading its data"
+    if isinstance(error, TimeoutError):
+        return "does not answer"
+    if isinstance(error, ConnectionError):
+        return f"cannot be reached: {_system_reason(error) or redacted(str(error)).rstrip('.')}"
+    return f"cannot be used ({redacted(str(error)).rstrip('.')})"
+
+
+def _system_reason(error: BaseException) -> str:
+    """Return what the operating system said, without the library's words around it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno)
+        cause = cause.__cause__ or cause.__context__
+    return ""
