@@ -27,13 +27,15 @@ import os
 from collections.abc import Sequence
 from enum import IntEnum
 from hashlib import sha256
-from typing import Final, NamedTuple, NotRequired, TypedDict, Unpack
+from typing import Final, NotRequired, TypedDict, Unpack
 
 import msgspec
 from google.protobuf.message import DecodeError
 
 from diceledger import __version__
 from diceledger.log.v1 import commit_pb2
+from engine import Fact
+from services.common.factcodec import EncodedFact, codec
 
 FORMAT: Final = 1
 HASH_BYTES: Final = 32
@@ -80,13 +82,6 @@ class How(IntEnum):
     TIMEOUT = 2
     HOST = 3
     RULING = 4
-
-
-class EncodedFact(NamedTuple):
-    """A fact as it lies in the log: the two fields of its ``google.protobuf.Any``."""
-
-    type_url: str
-    value: bytes
 
 
 class Ruleset(msgspec.Struct, frozen=True):
@@ -150,10 +145,24 @@ class ParsedCommit(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     encoded: tuple[EncodedFact, ...]
     salts: tuple[bytes, ...]
     leaves: tuple[bytes, ...]
+    _facts: tuple[Fact, ...] | None = None
+
+    def facts(self) -> tuple[Fact, ...]:
+        """The facts, decoded at the first call. Raises BadFact, UnknownFact."""
+        known = self._facts
+        if known is None:
+            decode = codec().decode_fact
+            known = tuple([decode(*each) for each in self.encoded])
+            # Not a change of the commit: the same bytes in another form.
+            msgspec.structs.force_setattr(self, "_facts", known)
+        return known
 
 
 class CommitFields(TypedDict):
-    """What the writer of a commit says; `previous_hash` is empty for a match's first commit."""
+    """What the writer of a commit says; `previous_hash` is empty for a match's first commit.
+
+    Facts may be given as they lie in the log already.
+    """
 
     log_id: str
     partition: int
@@ -162,7 +171,7 @@ class CommitFields(TypedDict):
     match_id: str
     sequence: int
     first_fact: int
-    facts: Sequence[EncodedFact]
+    facts: Sequence[Fact | EncodedFact]
     cause: Cause
     previous_hash: bytes
     ruleset: Ruleset
@@ -181,9 +190,10 @@ def make_commit(**fields: Unpack[CommitFields]) -> ParsedCommit:
     """The commit of one accepted command, as `parse_commit` would return it from its `value`.
 
     Draws fresh salts, so the same fields twice give two different records. Raises ValueError for
-    fields that no reader would accept.
+    fields that no reader would accept, and for facts with a HIDDEN field.
     """
-    facts = fields["facts"]
+    encode = codec().encode_fact
+    facts = [each if isinstance(each, EncodedFact) else encode(each) for each in fields["facts"]]
     cause = fields["cause"]
     ruleset = fields["ruleset"]
     header = commit_pb2.CommitHeader(
@@ -219,7 +229,10 @@ def make_commit(**fields: Unpack[CommitFields]) -> ParsedCommit:
     ).SerializeToString()
     if not body:
         raise ValueError("the cause is empty")
-    return _seal(header, cause, body, facts)
+    made = _seal(header, cause, body, facts)
+    if all(isinstance(each, Fact) for each in fields["facts"]):
+        msgspec.structs.force_setattr(made, "_facts", tuple(fields["facts"]))
+    return made
 
 
 def build_claim(

@@ -67,6 +67,18 @@ def differences() -> list[Path]:
         return sorted(extra | stale)
 
 
+def write() -> None:
+    """Write the generated code of all protos beside them, and take away what no proto makes."""
+    with tempfile.TemporaryDirectory() as scratch:
+        fresh = Path(scratch)
+        wanted = generate(fresh)
+        for path in wanted:
+            shutil.copyfile(fresh / path, PROTO_ROOT / path)
+        for path in PROTO_ROOT.rglob("*"):
+            if path.name.endswith(_GENERATED) and path.relative_to(PROTO_ROOT) not in wanted:
+                path.unlink()
+
+
 def main() -> int:
     """Command-line entry: generate, or compare with ``--check``."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -76,9 +88,7 @@ def main() -> int:
         for path in stale:
             sys.stderr.write(f"proto/{path} is not what its .proto generates; run protogen\n")
         return 1 if stale else 0
-    with tempfile.TemporaryDirectory() as scratch:
-        for path in generate(Path(scratch)):
-            shutil.copyfile(Path(scratch) / path, PROTO_ROOT / path)
+    write()
     return 0
 
 

@@ -1,0 +1,1 @@
+"""Generated code of the facts and states of the games."""
