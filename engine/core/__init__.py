@@ -1,0 +1,1 @@
+"""The game-agnostic kernel. It knows no game."""

@@ -1,0 +1,271 @@
+"""Cards: data, wording and behaviour in one block; and the index by which the table finds the
+behaviour.
+
+No rule asks whether somebody owns a certain card. A card attaches plain functions to proposals and
+happenings:
+
+* ``adds``     a number that counts while the card lies there (or a function of its owner);
+* ``replaces`` changes or cancels what is about to happen; each copy at most once per proposal;
+* ``offers``   an optional reaction of its owner; all offers of one seat are put as one question;
+* ``after``    does something once something has happened;
+* ``gained`` / ``lost``  when the card comes into play or leaves it; for discard cards `gained` is
+  the whole effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import iscoroutinefunction
+from typing import Generic, Literal, TypeVar
+
+M = TypeVar("M")
+"""The game's own `Me`: what a card's function may do, seen from its owner."""
+
+P = TypeVar("P")
+
+Under = tuple[str, str]
+"""An option and a value: the hook only exists in matches where the option has that value."""
+
+
+class Stat:
+    """A number that cards may change: base plus everything added, kept between low and high."""
+
+    __slots__ = ("base", "high", "low", "name")
+
+    def __init__(self, name: str, base: int, *, low: int = 0, high: int = 1 << 30) -> None:
+        self.name = name
+        self.base = base
+        self.low = low
+        self.high = high
+
+
+Addend = int | Callable[[M], int]
+
+
+class Hook(Generic[M]):
+    """One function of one card, and when it counts."""
+
+    __slots__ = ("act", "is_async", "kind", "order", "price", "subject", "under", "uses", "when")
+
+    def __init__(
+        self,
+        kind: Literal["replaces", "offers", "after", "gained", "lost"],
+        subject: type,
+        act: Callable[..., object],
+        *,
+        when: Callable[..., bool] | None = None,
+        price: int = 0,
+        uses: int = 0,
+        order: int = 0,
+        under: Under | None = None,
+    ) -> None:
+        self.kind = kind
+        self.subject = subject
+        self.act = act
+        self.is_async = iscoroutinefunction(act)
+        self.when = when
+        self.price = price
+        self.uses = uses
+        self.order = order
+        self.under = under
+
+
+class Gained:
+    """Key of the hooks that run when a card comes into play."""
+
+
+class Lost:
+    """Key of the hooks that run when a card leaves play."""
+
+
+class Card(Generic[M]):
+    """One block of a deck module. `text` is our own wording, `sources` the short codes of the rule
+    notes.
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002  # the word that cards use
+        name: str,
+        name_zh: str,
+        kind: str,
+        cost: int,
+        copies: int,
+        text: str,
+        text_zh: str,
+        sources: tuple[str, ...],
+        adds: Mapping[Stat, Addend[M]] | None = None,
+        tokens: int = 0,
+        cost_under: Mapping[Under, int] | None = None,
+        text_under: Mapping[Under, tuple[str, str]] | None = None,
+    ) -> None:
+        self.id = id
+        self.name = name
+        self.name_zh = name_zh
+        self.kind = kind
+        self.cost = cost
+        self.copies = copies
+        self.text = text
+        self.text_zh = text_zh
+        self.sources = sources
+        self.tokens = tokens
+        self.adds: list[tuple[Stat, Addend[M], Under | None]] = [
+            (stat, addend, None) for stat, addend in (adds or {}).items()
+        ]
+        self.cost_under = dict(cost_under or {})
+        self.text_under = dict(text_under or {})
+        self.hooks: list[Hook[M]] = []
+        self.intrinsic: list[Hook[M]] = []
+
+    def adds_under(self, under: Under, stat: Stat, addend: Addend[M]) -> None:
+        """A number that only counts in matches where an option has a value."""
+        self.adds.append((stat, addend, under))
+
+    def replaces(
+        self,
+        proposal: type[P],
+        *,
+        when: Callable[[M, P], bool] | None = None,
+        under: Under | None = None,
+        order: int = 0,
+    ) -> Callable[[Callable[[M, P], P | None]], Callable[[M, P], P | None]]:
+        """Change (return another) or cancel (return None) a proposal, without asking anybody."""
+
+        def register(act: Callable[[M, P], P | None]) -> Callable[[M, P], P | None]:
+            self.hooks.append(Hook("replaces", proposal, act, when=when, under=under, order=order))
+            return act
+
+        return register
+
+    def offers(
+        self,
+        proposal: type[P],
+        *,
+        when: Callable[[M, P], bool] | None = None,
+        price: int = 0,
+        uses: int = 0,
+        under: Under | None = None,
+        order: int = 0,
+    ) -> Callable[[Callable[[M, P], Awaitable[P | None]]], Callable[[M, P], Awaitable[P | None]]]:
+        """An optional reaction: offered while `when` holds, the price can be paid and uses (0: no
+        limit) are left.
+        """
+
+        def register(
+            act: Callable[[M, P], Awaitable[P | None]],
+        ) -> Callable[..., Awaitable[P | None]]:
+            hook: Hook[M] = Hook(
+                "offers", proposal, act, when=when, price=price, uses=uses, under=under, order=order
+            )
+            self.hooks.append(hook)
+            return act
+
+        return register
+
+    def after(
+        self,
+        happening: type[P],
+        *,
+        when: Callable[[M, P], bool] | None = None,
+        under: Under | None = None,
+        order: int = 0,
+        intrinsic: bool = False,
+    ) -> Callable[[Callable[[M, P], object]], Callable[[M, P], object]]:
+        """Do something once something has happened. intrinsic: also while the card acts as another
+        one.
+        """
+
+        def register(act: Callable[[M, P], object]) -> Callable[[M, P], object]:
+            hook: Hook[M] = Hook("after", happening, act, when=when, under=under, order=order)
+            (self.intrinsic if intrinsic else self.hooks).append(hook)
+            return act
+
+        return register
+
+    def gained(
+        self, *, under: Under | None = None, intrinsic: bool = False
+    ) -> Callable[[Callable[[M], object]], Callable[[M], object]]:
+        """What happens when the card comes to a seat; for a discard card this is all it does."""
+
+        def register(act: Callable[[M], object]) -> Callable[[M], object]:
+            hook: Hook[M] = Hook("gained", Gained, act, under=under)
+            (self.intrinsic if intrinsic else self.hooks).append(hook)
+            return act
+
+        return register
+
+    def lost(
+        self, *, under: Under | None = None
+    ) -> Callable[[Callable[[M], object]], Callable[[M], object]]:
+        """What happens when a seat no longer has the card (its `me` is the former owner)."""
+
+        def register(act: Callable[[M], object]) -> Callable[[M], object]:
+            self.hooks.append(Hook("lost", Lost, act, under=under))
+            return act
+
+        return register
+
+
+class Deck(Generic[M]):
+    """Cards in printed order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.cards: dict[str, Card[M]] = {}
+
+    def add(self, card: Card[M]) -> Card[M]:
+        """Put a card into the deck. Two cards may not have one id."""
+        assert card.id not in self.cards, card.id
+        self.cards[card.id] = card
+        return card
+
+    def ids(self) -> tuple[str, ...]:
+        """Every physical card, copies included, sorted: the face-down deck as a multiset."""
+        return tuple(sorted(card.id for card in self.cards.values() for _ in range(card.copies)))
+
+
+class Listener(Generic[M]):
+    """One hook of one copy in play, ready to be called."""
+
+    __slots__ = ("card", "holding", "hook", "me", "seat")
+
+    def __init__(self, hook: Hook[M], me: M, *, seat: int, holding: int, card: str) -> None:
+        self.hook = hook
+        self.me = me
+        self.seat = seat
+        self.holding = holding
+        self.card = card
+
+
+class HookIndex(Generic[M]):
+    """What the cards in play listen to. Built anew when the holdings change, never patched."""
+
+    __slots__ = ("_addends", "_listeners")
+
+    def __init__(self) -> None:
+        self._listeners: dict[tuple[str, type], list[Listener[M]]] = {}
+        self._addends: dict[Stat, list[tuple[int, Addend[M], M]]] = {}
+
+    def put(self, listener: Listener[M]) -> None:
+        """Add one hook of one copy; call in order of acquisition."""
+        key = (listener.hook.kind, listener.hook.subject)
+        self._listeners.setdefault(key, []).append(listener)
+
+    def put_addend(self, stat: Stat, seat: int, addend: Addend[M], me: M) -> None:
+        """Add one number of one copy."""
+        self._addends.setdefault(stat, []).append((seat, addend, me))
+
+    def listeners(self, kind: str, subject: type) -> Sequence[Listener[M]]:
+        """Hooks of a kind on a proposal or happening, in order of acquisition."""
+        return self._listeners.get((kind, subject), ())
+
+    def total(self, stat: Stat, seat: int) -> int:
+        """Base plus everything added for a seat, kept within the stat's limits."""
+        value = stat.base
+        addends = self._addends.get(stat)
+        if addends is not None:
+            for owner, addend, me in addends:
+                if owner == seat:
+                    value += addend if isinstance(addend, int) else addend(me)
+        return min(max(value, stat.low), stat.high)

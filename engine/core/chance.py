@@ -1,0 +1,80 @@
+"""Fair randomness: every draw is recomputable from the seed, the seats' entropies and the draw's
+number.
+
+Draw n is HMAC-SHA256(seed, domain, match id, entropies, n, block), turned into values by rejection
+sampling, so every value is exactly equally likely. The seed is committed to before any seat joins
+and revealed at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+from engine.core.facts import ChanceDrawn, ChanceDrawnInSecret
+
+_WORDS_PER_BLOCK = 8
+_WORD_RANGE = 1 << 32
+
+
+def derive_seed(master_key: bytes, key_id: str, match_id: str) -> bytes:
+    """The 32-byte seed of a match: HMAC-SHA256(master key, key id, match id)."""
+    message = _prefixed(b"diceledger.seed.v1", key_id.encode(), match_id.encode())
+    return hmac.digest(master_key, message, "sha256")
+
+
+def commitment(seed: bytes) -> bytes:
+    """What is published before the first seat joins."""
+    return hashlib.sha256(seed).digest()
+
+
+def draw(
+    seed: bytes,
+    *,
+    domain: str,
+    match_id: str,
+    entropies: Sequence[bytes],
+    number: int,
+    bound: int,
+    count: int,
+) -> tuple[int, ...]:
+    """`count` independent values from 0 to bound-1 of draw `number`. The entropies are in seat
+    order.
+    """
+    assert 1 <= bound <= _WORD_RANGE, bound
+    fixed = _prefixed(b"diceledger.draw.v1", domain.encode(), match_id.encode(), *entropies)
+    fixed += number.to_bytes(8, "big")
+    limit = _WORD_RANGE - _WORD_RANGE % bound
+    values: list[int] = []
+    block = 0
+    while len(values) < count:
+        digest = hmac.digest(seed, fixed + block.to_bytes(4, "big"), "sha256")
+        for index in range(_WORDS_PER_BLOCK):
+            word = int.from_bytes(digest[4 * index : 4 * index + 4], "big")
+            if word < limit and len(values) < count:
+                values.append(word % bound)
+        block += 1
+    return tuple(values)
+
+
+def recompute(
+    chance: ChanceDrawn | ChanceDrawnInSecret,
+    seed: bytes,
+    match_id: str,
+    entropies: Sequence[bytes],
+) -> tuple[int, ...]:
+    """The values that a logged draw must have had."""
+    return draw(
+        seed,
+        domain=chance.domain,
+        match_id=match_id,
+        entropies=entropies,
+        number=chance.number,
+        bound=chance.bound,
+        count=chance.count,
+    )
+
+
+def _prefixed(*parts: bytes) -> bytes:
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)

@@ -1,0 +1,121 @@
+"""The facts of every match, whatever is played: lobby, questions, chance and the end."""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.core.prompts import Answer, Form, Prompt, PromptId
+from engine.core.visibility import Fact, Public, Seat, Secret
+
+
+class OptionValue(msgspec.Struct, frozen=True):
+    """One option of the game with the value chosen for this match."""
+
+    id: str
+    value: str
+
+
+class MatchCreated(Fact, frozen=True, tag="match_created"):
+    """A lobby was opened; every option is resolved. The commitment is the SHA-256 of the secret
+    seed.
+    """
+
+    match_id: Public[str]
+    game: Public[str]
+    revision: Public[int]
+    expansions: Public[tuple[str, ...]]
+    options: Public[tuple[OptionValue, ...]]
+    seats: Public[int]
+    host: Public[str]
+    commitment: Public[bytes]
+    key_id: Public[str]
+    answer_timeout_s: Public[int]
+
+
+class SeatTaken(Fact, frozen=True, tag="seat_taken"):
+    """A player sat down and added its own entropy to every roll of the match."""
+
+    seat: Public[Seat]
+    player: Public[str]
+    name: Public[str]
+    entropy: Public[bytes]
+
+
+class MatchStarted(Fact, frozen=True, tag="match_started"):
+    """The lobby was closed; the rules take over."""
+
+
+class Prompted(Fact, frozen=True, tag="prompted"):
+    """A question was put to a seat; everybody may see what it is asked."""
+
+    seat: Public[Seat]
+    prompt: Public[Prompt]
+
+
+class PromptedInSecret(Fact, frozen=True, tag="prompted_in_secret"):
+    """A question was put to a seat; the others see its kind, but not what may be answered."""
+
+    seat: Public[Seat]
+    prompt_id: Public[PromptId]
+    kind: Public[str]
+    form: Public[Form]
+    cause: Public[str]
+    prompt: Secret[Prompt]
+
+
+class Answered(Fact, frozen=True, tag="answered"):
+    """A seat answered. What it means for the others is said by the facts that follow."""
+
+    seat: Public[Seat]
+    prompt_id: Public[PromptId]
+    answer: Secret[Answer]
+
+
+class ChanceDrawn(Fact, frozen=True, tag="chance_drawn"):
+    """Draw `number` of the match: `count` values from 0 to bound-1, as the seed and the entropies
+    give them.
+    """
+
+    domain: Public[str]
+    number: Public[int]
+    bound: Public[int]
+    count: Public[int]
+    values: Public[tuple[int, ...]]
+
+
+class ChanceDrawnInSecret(Fact, frozen=True, tag="chance_drawn_in_secret"):
+    """A draw whose values only the audience may see (nobody, when it is empty)."""
+
+    domain: Public[str]
+    number: Public[int]
+    bound: Public[int]
+    count: Public[int]
+    audience: Public[tuple[Seat, ...]]
+    values: Secret[tuple[int, ...]]
+
+
+class SeedRevealed(Fact, frozen=True, tag="seed_revealed"):
+    """The match is over: everybody may recompute every draw."""
+
+    seed: Public[bytes]
+
+
+class MatchEnded(Fact, frozen=True, tag="match_ended"):
+    """The last fact of a match. No winner: everybody lost."""
+
+    winners: Public[tuple[Seat, ...]]
+    reason: Public[str]
+
+
+CORE_FACTS: tuple[type[Fact], ...] = (
+    Answered,
+    ChanceDrawn,
+    ChanceDrawnInSecret,
+    MatchCreated,
+    MatchEnded,
+    MatchStarted,
+    Prompted,
+    PromptedInSecret,
+    SeatTaken,
+    SeedRevealed,
+)

@@ -1,0 +1,111 @@
+"""Questions to players, their answers, and whether an answer is legal.
+
+A prompt carries every legal answer, so a client needs no rules code.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NewType
+
+import msgspec
+
+from engine.core.refusals import Refusal
+from engine.core.visibility import Seat
+
+PromptId = NewType("PromptId", str)
+"""p1, p2, …, counted per match."""
+
+Form = Literal["select", "number", "allocate"]
+
+
+class Option(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that may be picked. The subject ("card:wings", "die:3:smash", "seat:2") is for text
+    look-up.
+    """
+
+    id: str
+    subject: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True, tag="answer", tag_field="type"):
+    """select: picks (order kept, no repeats); number: number; allocate: amounts in the order of the
+    options.
+    """
+
+    picks: tuple[str, ...] = ()
+    number: int | None = None
+    amounts: tuple[int, ...] = ()
+
+
+PASS = Answer()
+
+
+class Prompt(msgspec.Struct, frozen=True, omit_defaults=True, tag="prompt", tag_field="type"):
+    """A question to one seat.
+
+    select: `low` to `high` different options; number: a whole number from `low` to `high`;
+    allocate: distribute `low` to `high` over the options, each at most its limit. `default` is
+    always legal and stands in when time is over. `concealed` is set in a view whose viewer may not
+    see what is asked (options are then left out).
+    """
+
+    id: PromptId
+    seat: Seat
+    kind: str
+    form: Form = "select"
+    low: int = 0
+    high: int = 1
+    options: tuple[Option, ...] = ()
+    limits: tuple[int, ...] = ()
+    default: Answer = PASS
+    cause: str = ""
+    concealed: bool = False
+
+
+def check_answer(prompt: Prompt, answer: Answer) -> Refusal | None:
+    """None when the answer is legal; else the refusal (ILLEGAL_ANSWER) that says what would be."""
+    if prompt.form == "select":
+        return _check_select(prompt, answer)
+    if prompt.form == "number":
+        return _check_number(prompt, answer)
+    return _check_allocate(prompt, answer)
+
+
+def _illegal(field: str, detail: str, legal: tuple[str, ...] = ()) -> Refusal:
+    return Refusal("ILLEGAL_ANSWER", field, detail=detail, legal=legal)
+
+
+def _check_select(prompt: Prompt, answer: Answer) -> Refusal | None:
+    legal = tuple(option.id for option in prompt.options)
+    if answer.number is not None or answer.amounts:
+        return _illegal("answer.picks", "options are to be picked", legal)
+    if len(frozenset(answer.picks)) != len(answer.picks):
+        return _illegal("answer.picks", "an option is picked twice", legal)
+    if not prompt.low <= len(answer.picks) <= prompt.high:
+        return _illegal("answer.picks", f"pick {prompt.low} to {prompt.high} options", legal)
+    for pick in answer.picks:
+        if pick not in legal:
+            return _illegal("answer.picks", "an option is picked that is not offered", legal)
+    return None
+
+
+def _check_number(prompt: Prompt, answer: Answer) -> Refusal | None:
+    if answer.picks or answer.amounts or answer.number is None:
+        return _illegal("answer.number", "a number is wanted")
+    if not prompt.low <= answer.number <= prompt.high:
+        return _illegal("answer.number", f"a number from {prompt.low} to {prompt.high} is wanted")
+    return None
+
+
+def _check_allocate(prompt: Prompt, answer: Answer) -> Refusal | None:
+    legal = tuple(option.id for option in prompt.options)
+    if answer.picks or answer.number is not None:
+        return _illegal("answer.amounts", "amounts are wanted", legal)
+    if len(answer.amounts) != len(prompt.options):
+        return _illegal("answer.amounts", "one amount for each option is wanted", legal)
+    for amount, limit in zip(answer.amounts, prompt.limits, strict=True):
+        if not 0 <= amount <= limit:
+            return _illegal("answer.amounts", "an amount is below 0 or over its limit", legal)
+    if not prompt.low <= sum(answer.amounts) <= prompt.high:
+        return _illegal("answer.amounts", f"distribute {prompt.low} to {prompt.high}", legal)
+    return None

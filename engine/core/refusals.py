@@ -1,0 +1,60 @@
+"""What a player may not do, said politely: a reason for programs and a sentence for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# reason: (English, Chinese); {detail} is filled by the place that refuses.
+_SENTENCES: Final[dict[str, tuple[str, str]]] = {
+    "ILLEGAL_ANSWER": ("This answer is not legal: {detail}.", "这个回答不合法：{detail}。"),
+    "PROMPT_CLOSED": ("This question is no longer open.", "这个问题已经关闭。"),
+    "NOT_YOUR_PROMPT": ("This question is not for this seat.", "这个问题不是问这个座位的。"),
+    "NOT_IN_LOBBY": ("The match has already begun.", "对局已经开始。"),
+    "MATCH_FULL": ("Every seat is taken.", "座位已满。"),
+    "ALREADY_SEATED": ("This player already has a seat.", "该玩家已有座位。"),
+    "SEAT_TAKEN": ("This seat is taken or does not exist.", "该座位已被占用或不存在。"),
+    "NOT_ENOUGH_PLAYERS": ("Some seats are still free.", "还有空座位。"),
+    "MATCH_NOT_STARTED": ("The match has not begun yet.", "对局尚未开始。"),
+    "MATCH_FINISHED": ("The match is over.", "对局已结束。"),
+    "UNKNOWN_GAME": ("There is no such game: {detail}.", "没有这个游戏：{detail}。"),
+    "UNKNOWN_OPTION": ("There is no such option: {detail}.", "没有这个选项：{detail}。"),
+    "BAD_OPTION_VALUE": (
+        "This option cannot have that value: {detail}.",
+        "选项不能取该值：{detail}。",
+    ),
+    "BAD_SEAT_COUNT": (
+        "Not playable with that many seats: {detail}.",
+        "不支持这个人数：{detail}。",
+    ),
+    "BAD_ENTROPY": ("Entropy must be empty or 16 to 64 bytes.", "熵必须为空或 16 到 64 字节。"),
+    "BAD_NAME": ("A name has 1 to 40 printable characters.", "名字须为 1 到 40 个可显示字符。"),
+}
+
+REASONS: Final = tuple(sorted(_SENTENCES))
+
+
+class Refusal(Exception):  # a refusal is an answer to a player, not an error of the program
+    """A player's mistake. Nothing was changed.
+
+    reason: UPPER_SNAKE, one of REASONS. field: the argument that was wrong, or "". legal: what
+    would have been accepted, where that is a list.
+    """
+
+    def __init__(
+        self, reason: str, field: str = "", *, detail: str = "", legal: tuple[str, ...] = ()
+    ) -> None:
+        assert reason in _SENTENCES, reason
+        self.reason = reason
+        self.field = field
+        self.detail = detail
+        self.legal = legal
+        super().__init__(f"{reason}: {self.message()}")
+
+    def message(self, locale: str = "en") -> str:
+        """One sentence for people, in English ("en") or Chinese ("zh")."""
+        english, chinese = _SENTENCES[self.reason]
+        sentence = (chinese if locale.startswith("zh") else english).format(detail=self.detail)
+        if not self.legal:
+            return sentence
+        shown = ", ".join(self.legal[:20])
+        return f"{sentence} {'可选' if locale.startswith('zh') else 'Legal'}: {shown}"

@@ -1,0 +1,386 @@
+"""A match that is being played: accepts commands, runs the rules to the next question, hands out
+facts.
+
+A session is thrown away after any exception but a Refusal, and rebuilt from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from engine.core.catalogue import find_game
+from engine.core.chance import commitment, draw
+from engine.core.facts import (
+    Answered,
+    ChanceDrawn,
+    ChanceDrawnInSecret,
+    MatchCreated,
+    MatchEnded,
+    MatchStarted,
+    SeatTaken,
+    SeedRevealed,
+)
+from engine.core.game import AnyGame, MatchOver
+from engine.core.prompts import Answer, Prompt, PromptId, check_answer
+from engine.core.refusals import Refusal
+from engine.core.state import GameState, MatchState, evolve, fold
+from engine.core.table import Table
+from engine.core.visibility import Fact, Seat
+
+FACTS_PER_COMMIT_MAX: Final = 2_000
+_NAME_LENGTH_MAX: Final = 40
+_ENTROPY_LENGTHS: Final = range(16, 65)
+
+
+class RebuildMismatch(Exception):  # the word of the contract with the services
+    """Running the rules again gave another fact than the log has.
+
+    index: of the fact within the match, from 0. expected: the logged fact (None: the log ends
+    before). got: what the rules recorded (None: they stopped to ask, or were over).
+    """
+
+    def __init__(self, index: int, expected: Fact | None, got: Fact | None) -> None:
+        self.index = index
+        self.expected = expected
+        self.got = got
+        super().__init__(f"fact {index}: the log has {expected!r}, the rules gave {got!r}")
+
+
+class SeedMissing(Exception):  # a state of the session, met by a caller's mistake
+    """The session was rebuilt without the seed, so it cannot draw anything new."""
+
+
+class WrongSeed(ValueError):  # named for what is wrong
+    """The seed is not the one that the match committed to."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What one command did: append the facts atomically, then wait for the prompts (none: the match
+    is over,
+    or still in its lobby)."""
+
+    facts: tuple[Fact, ...]
+    waiting: tuple[Prompt, ...]
+
+
+class _Recorder:
+    """Live: collects facts and draws from the seed. Rebuilding: compares with the log and draws
+    from it.
+    """
+
+    def __init__(self, match: MatchState, seed: bytes | None, logged: Sequence[Fact]) -> None:
+        self.facts: list[Fact] = []
+        self.logged = logged
+        self.cursor = 0
+        self.rebuilding = bool(logged)
+        self.first_index = match.fact_count
+        self._match_id = match.match_id
+        self._entropies = tuple(player.entropy for player in match.players)
+        self.seed = seed
+
+    def accept(self, fact: Fact) -> None:
+        if not self.rebuilding:
+            self.facts.append(fact)
+            assert len(self.facts) <= FACTS_PER_COMMIT_MAX, "too many facts for one commit"
+            return
+        if self.next_logged() != fact:
+            raise self.mismatch(fact)
+        self.cursor += 1
+
+    def next_logged(self) -> Fact | None:
+        return self.logged[self.cursor] if self.cursor < len(self.logged) else None
+
+    def mismatch(self, got: Fact | None) -> RebuildMismatch:
+        return RebuildMismatch(self.first_index + self.cursor, self.next_logged(), got)
+
+    def chance(self, domain: str, number: int, bound: int, count: int) -> tuple[int, ...]:
+        if self.rebuilding:
+            logged = self.next_logged()
+            if isinstance(logged, ChanceDrawn | ChanceDrawnInSecret) and isinstance(
+                logged.values, tuple
+            ):
+                return logged.values
+            raise self.mismatch(ChanceDrawn(domain, number, bound, count, ()))
+        if self.seed is None:
+            raise SeedMissing(f"no seed for draw {number} ({domain}) of match {self._match_id}")
+        return draw(
+            self.seed,
+            domain=domain,
+            match_id=self._match_id,
+            entropies=self._entropies,
+            number=number,
+            bound=bound,
+            count=count,
+        )
+
+    def reveal(self) -> bytes:
+        logged = self.next_logged()
+        if isinstance(logged, SeedRevealed):
+            return logged.seed
+        if self.seed is None:
+            raise SeedMissing(f"no seed to reveal for match {self._match_id}")
+        return self.seed
+
+
+_Running = Coroutine[tuple[Prompt, ...], tuple[Answer, ...], None]
+
+
+class Session:
+    """One match in play. See `create` for a new one and `rebuild` for one that is in a log."""
+
+    def __init__(self, game: AnyGame, match: MatchState, seed: bytes | None) -> None:
+        """Private: use `create` or `rebuild`."""
+        if seed is not None and commitment(seed) != match.commitment:
+            raise WrongSeed(f"the seed does not fit the commitment of match {match.match_id}")
+        self.game = game
+        self._seed = seed
+        self._lobby = match
+        self._counted = match.fact_count
+        self._recorder = _Recorder(match, seed, ())
+        self._table: Table[GameState] | None = None
+        self._rule: _Running | None = None
+        self._group: tuple[Prompt, ...] = ()
+        self._answers: dict[PromptId, Answer] = {}
+
+    # -- what there is to see ----------------------------------------------------------------------
+
+    @property
+    def state(self) -> MatchState:
+        """The fold of all facts so far."""
+        if self._table is None:
+            return self._lobby
+        return msgspec.structs.replace(
+            self._table.match, table=self._table.state, fact_count=self._counted
+        )
+
+    @property
+    def _match(self) -> MatchState:
+        return self._lobby if self._table is None else self._table.match
+
+    @property
+    def waiting(self) -> tuple[Prompt, ...]:
+        """The open prompts."""
+        return self._match.prompts
+
+    @property
+    def facts(self) -> int:
+        """How many facts the match has so far."""
+        return self._counted
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        game: AnyGame,
+        *,
+        match_id: str,
+        host: str,
+        seats: int,
+        options: Mapping[str, str] | None = None,
+        expansions: tuple[str, ...] = (),
+        preset: str = "",
+        seed: bytes,
+        key_id: str = "",
+        answer_timeout_s: int = 0,
+    ) -> tuple[Session, Step]:
+        """Open a lobby. Refusals: BAD_SEAT_COUNT, UNKNOWN_OPTION, BAD_OPTION_VALUE."""
+        if not game.seats_low <= seats <= game.seats_high:
+            legal = tuple(str(each) for each in range(game.seats_low, game.seats_high + 1))
+            raise Refusal("BAD_SEAT_COUNT", "seats", detail=str(seats), legal=legal)
+        for expansion in expansions:
+            if expansion not in game.expansions:
+                raise Refusal(
+                    "UNKNOWN_OPTION", "expansions", detail=expansion, legal=game.expansions
+                )
+        fact = MatchCreated(
+            match_id=match_id,
+            game=game.id,
+            revision=game.revision,
+            expansions=tuple(sorted(frozenset(expansions))),
+            options=game.resolve_options(preset, options or {}),
+            seats=seats,
+            host=host,
+            commitment=commitment(seed),
+            key_id=key_id,
+            answer_timeout_s=answer_timeout_s,
+        )
+        session = cls(game, evolve(MatchState(), fact), seed)
+        return session, Step((fact,), ())
+
+    def join(self, player: str, name: str, entropy: bytes = b"", seat: Seat | None = None) -> Step:
+        """Take a seat (None: the first free one).
+
+        Refusals: NOT_IN_LOBBY, BAD_NAME, BAD_ENTROPY, ALREADY_SEATED, MATCH_FULL, SEAT_TAKEN.
+        """
+        self._need_lobby()
+        if not 1 <= len(name) <= _NAME_LENGTH_MAX or not name.isprintable() or not name.strip():
+            raise Refusal("BAD_NAME", "name")
+        if entropy and len(entropy) not in _ENTROPY_LENGTHS:
+            raise Refusal("BAD_ENTROPY", "entropy")
+        match = self._lobby
+        if any(each.player == player for each in match.players):
+            raise Refusal("ALREADY_SEATED")
+        taken = [each.seat for each in match.players]
+        free = [Seat(each) for each in range(1, match.seats + 1) if each not in taken]
+        if not free:
+            raise Refusal("MATCH_FULL")
+        chosen = seat or free[0]
+        if chosen not in free:
+            raise Refusal("SEAT_TAKEN", "seat", legal=tuple(str(each) for each in free))
+        fact = SeatTaken(seat=chosen, player=player, name=name, entropy=entropy)
+        return self._in_lobby(fact)
+
+    def start(self) -> Step:
+        """Close the lobby and run to the first prompt. Refusals: NOT_IN_LOBBY, NOT_ENOUGH_PLAYERS."""
+        self._need_lobby()
+        if len(self._lobby.players) < self._lobby.seats:
+            raise Refusal("NOT_ENOUGH_PLAYERS")
+        first = self._in_lobby(MatchStarted())
+        self._begin(self._lobby, (), fresh=True)
+        step = self._advance(None)
+        return Step(first.facts + step.facts, step.waiting)
+
+    def answer(self, prompt_id: PromptId | str, seat: Seat, answer: Answer) -> Step:
+        """Answer an open prompt and run to the next one.
+
+        Refusals (nothing has changed then): MATCH_NOT_STARTED, MATCH_FINISHED, PROMPT_CLOSED,
+        NOT_YOUR_PROMPT, ILLEGAL_ANSWER. After any other exception the session must be thrown away.
+        """
+        if self._match.status == "lobby":
+            raise Refusal("MATCH_NOT_STARTED")
+        if self._match.status == "finished":
+            raise Refusal("MATCH_FINISHED")
+        prompt = next((each for each in self.waiting if each.id == prompt_id), None)
+        if prompt is None:
+            raise Refusal("PROMPT_CLOSED", "prompt_id")
+        if prompt.seat != seat:
+            raise Refusal("NOT_YOUR_PROMPT", "prompt_id")
+        refusal = check_answer(prompt, answer)
+        if refusal is not None:
+            raise refusal
+        return self._take(Answered(seat, prompt.id, answer), answer)
+
+    # -- from the log ------------------------------------------------------------------------------
+
+    @classmethod
+    def rebuild(
+        cls, facts: Iterable[Fact], *, seed: bytes | None, game: AnyGame | None = None
+    ) -> Session:
+        """The session as it was after the last fact.
+
+        Folds to the start of the open turn, runs the rules again from there and compares every
+        fact; raises RebuildMismatch at the first difference. Without a seed the session is
+        read-only as far as new chance goes. `game` is only needed for games outside the catalogue.
+        """
+        return cls._from_log(tuple(facts), seed, game, from_start=False)
+
+    @classmethod
+    def verify_rules(cls, facts: Iterable[Fact], *, game: AnyGame | None = None) -> None:
+        """Run every turn again from the start; raises RebuildMismatch at the first difference."""
+        cls._from_log(tuple(facts), None, game, from_start=True)
+
+    @classmethod
+    def resume(
+        cls, checkpoint: MatchState, facts: Sequence[Fact], *, seed: bytes | None, game: AnyGame
+    ) -> Session:
+        """Like rebuild, from the state just before the checkpoint fact, and the facts from it on."""
+        session = cls(game, checkpoint, seed)
+        session._rerun(checkpoint, facts, fresh=checkpoint.table is None)
+        return session
+
+    @classmethod
+    def _from_log(
+        cls, facts: tuple[Fact, ...], seed: bytes | None, game: AnyGame | None, *, from_start: bool
+    ) -> Session:
+        if not facts or not isinstance(facts[0], MatchCreated):
+            raise RebuildMismatch(0, facts[0] if facts else None, None)
+        game = game or find_game(facts[0].game)
+        started = next((i for i, fact in enumerate(facts) if type(fact) is MatchStarted), None)
+        if started is None:
+            return cls(game, fold(facts), seed)
+        split = started + 1
+        if not from_start:
+            turns = (
+                i for i in range(len(facts) - 1, started, -1) if type(facts[i]) is game.checkpoint
+            )
+            split = next(turns, split)
+        return cls.resume(fold(facts[:split]), facts[split:], seed=seed, game=game)
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def _need_lobby(self) -> None:
+        if self._match.status == "finished":
+            raise Refusal("MATCH_FINISHED")
+        if self._match.status != "lobby":
+            raise Refusal("NOT_IN_LOBBY")
+
+    def _in_lobby(self, fact: Fact) -> Step:
+        self._lobby = evolve(self._lobby, fact)
+        self._counted = self._lobby.fact_count
+        return Step((fact,), ())
+
+    def _begin(self, match: MatchState, logged: Sequence[Fact], *, fresh: bool) -> None:
+        self._recorder = _Recorder(match, self._seed, logged)
+        self._table = Table(self.game, match, self._recorder)
+        self._rule = _play(self._table, self._recorder, fresh=fresh)
+
+    def _advance(self, answers: tuple[Answer, ...] | None) -> Step:
+        assert self._rule is not None
+        assert self._table is not None
+        try:
+            self._group = self._rule.send(answers)  # type: ignore[arg-type]  # None starts a coroutine
+        except StopIteration:
+            self._group = ()
+            self._rule = None
+        self._answers = {}
+        return self._hand_out()
+
+    def _hand_out(self) -> Step:
+        facts = tuple(self._recorder.facts)
+        self._recorder.facts = []
+        self._counted += len(facts)
+        return Step(facts, self.waiting)
+
+    def _take(self, fact: Answered, answer: Answer) -> Step:
+        """Record an answer; go on once every prompt that is open at the same time is answered."""
+        assert self._table is not None
+        self._table.record(fact)
+        self._answers[fact.prompt_id] = answer
+        if len(self._answers) < len(self._group):
+            return self._hand_out()
+        return self._advance(tuple(self._answers[prompt.id] for prompt in self._group))
+
+    def _rerun(self, match: MatchState, logged: Sequence[Fact], *, fresh: bool) -> None:
+        self._begin(match, logged, fresh=fresh)
+        recorder = self._recorder
+        if not logged:
+            raise RebuildMismatch(match.fact_count, None, None)
+        self._advance(None)
+        while (fact := recorder.next_logged()) is not None:
+            if not isinstance(fact, Answered) or not isinstance(fact.answer, Answer):
+                raise recorder.mismatch(None)
+            prompt = next((each for each in self.waiting if each.id == fact.prompt_id), None)
+            if prompt is None or prompt.seat != fact.seat or check_answer(prompt, fact.answer):
+                raise recorder.mismatch(None)
+            self._take(fact, fact.answer)
+        recorder.rebuilding = False
+        self._counted = match.fact_count + len(logged)
+
+
+async def _play(table: Table[GameState], recorder: _Recorder, *, fresh: bool) -> None:
+    """The whole match: setting up, turn after turn, the end."""
+    try:
+        if fresh:
+            await table.game.setup(table)
+        while True:
+            turn = table.state.turn
+            table.turn_begins()
+            await table.game.turn(table)
+            assert table.state.turn > turn, "a turn must record its checkpoint"
+    except MatchOver as over:
+        table.record(SeedRevealed(recorder.reveal()))
+        table.record(MatchEnded(over.winners, over.reason))
