@@ -35,7 +35,8 @@ from google.protobuf.message import DecodeError
 from diceledger import __version__
 from diceledger.log.v1 import commit_pb2
 from engine import Fact
-from services.common.factcodec import EncodedFact, codec
+from services.common.factcodec import EncodedFact as EncodedFact
+from services.common.factcodec import codec
 
 FORMAT: Final = 1
 HASH_BYTES: Final = 32

@@ -102,6 +102,13 @@ class Codec:
             raise UnknownFact(type_url)
         return cast("Fact", self._decode(shape, value, tuple(hidden)))
 
+    def fact_type(self, type_url: str) -> type[Fact]:
+        """The type of fact behind a type url. Raises UnknownFact."""
+        shape = self._by_url.get(type_url)
+        if shape is None or not issubclass(shape.cls, Fact):
+            raise UnknownFact(type_url)
+        return shape.cls
+
     def state_to_any(self, state: msgspec.Struct) -> any_pb2.Any:
         """A state (of a match or of a game) for clients."""
         shape = self._shapes[type(state)]

@@ -15,9 +15,7 @@ from services.common.commits import (
     UNKNOWN_FORMAT,
     UNKNOWN_KIND,
     BadCommit,
-    Cause,
     EncodedFact,
-    How,
     Kind,
     ParsedCommit,
     Ruleset,
@@ -28,36 +26,15 @@ from services.common.commits import (
     make_commit,
     parse_commit,
 )
+from tests.services.codec import makers
+from tests.services.codec.makers import CAUSE
 
 URL = "type.googleapis.com/diceledger.facts.core.v1.Something"
-CAUSE = Cause(
-    request_id="r-1",
-    actor="alice",
-    seat=2,
-    prompt_id="p4",
-    answer=b"\x10\x03",
-    how=How.ANSWER,
-    digest=b"d" * 32,
-)
+FACTS = [EncodedFact(URL, b"\x08\x01"), EncodedFact(URL, b"")]
 
 
 def fields(**changed: Any) -> Any:
-    return {
-        "log_id": "log-1",
-        "partition": 3,
-        "writer": "match-0",
-        "epoch": 41,
-        "match_id": "abcdefghijklmnopqrstuvwxyz",
-        "sequence": 2,
-        "first_fact": 5,
-        "facts": [EncodedFact(URL, b"\x08\x01"), EncodedFact(URL, b"")],
-        "cause": CAUSE,
-        "previous_hash": b"p" * 32,
-        "ruleset": Ruleset("king_of_tokyo", ("bay",), 7),
-        "deadline_ms": 1_700_000_030_000,
-        "recorded_at_ms": 1_700_000_000_000,
-        **changed,
-    }
+    return makers.fields(**{"facts": FACTS, **changed})
 
 
 def content(commit: ParsedCommit) -> dict[str, Any]:
