@@ -3,6 +3,7 @@
 What is stored there is the projector's business.
 """
 
+import builtins
 import contextlib
 import os
 import re
@@ -28,6 +29,7 @@ CONNECT_TIMEOUT_S: Final = 2.0
 COMMAND_TIMEOUT_S: Final = 5.0
 CONNECTIONS_MAX: Final = 64
 _VERSION_LOW = (6, 0)
+_TIMEOUTS = (TimeoutError, builtins.TimeoutError)
 
 
 def connect_redis(
@@ -100,7 +102,7 @@ def _why(error: RedisError) -> str:
         return "refuses our user name or password"
     if isinstance(error, BusyLoadingError):
         return "is still loading its data"
-    if isinstance(error, TimeoutError):
+    if any(isinstance(cause, _TIMEOUTS) for cause in _causes(error)):
         return "does not answer"
     if isinstance(error, ConnectionError):
         return f"cannot be reached: {_system_reason(error) or redacted(str(error)).rstrip('.')}"
@@ -109,9 +111,15 @@ def _why(error: RedisError) -> str:
 
 def _system_reason(error: BaseException) -> str:
     """Return what the operating system said, without the library's words around it."""
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in _causes(error):
         if isinstance(cause, OSError) and cause.errno:
             return os.strerror(cause.errno)
-        cause = cause.__cause__ or cause.__context__
     return ""
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what led to it: the library wraps one into another."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__

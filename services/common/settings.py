@@ -55,9 +55,10 @@ class Address(NamedTuple):
 def parse_address(text: str) -> Address:
     """Parse host:port, [IPv6]:port; ValueError with what would be right."""
     host, _, port = text.rpartition(":")
-    if not _HOST.fullmatch(host) or not port.isdecimal() or int(port) > 65_535:
+    number = int(port) if re.fullmatch("[0-9]{1,5}", port) else -1
+    if not _HOST.fullmatch(host) or not 0 <= number <= 65_535:
         raise ValueError("host:port with a port of 0 to 65535, for example 127.0.0.1:50051")
-    return Address(host, int(port))
+    return Address(host, number)
 
 
 def _addresses(text: str) -> tuple[Address, ...]:
@@ -124,6 +125,15 @@ def _text(text: str) -> str:
     return text
 
 
+def _users_of(variable: str) -> tuple[Role, ...]:
+    """Return whose secrets these are: no other process looks at them."""
+    if variable.startswith("TOKEN_"):
+        return ("match", "replay")
+    return (
+        ("match",) if variable.startswith("MASTER_") else ("match", "projector", "replay", "topics")
+    )
+
+
 def _setting(
     variable: str,
     parse: Callable[[str], object],
@@ -138,6 +148,7 @@ def _setting(
         "parse": parse,
         "meaning": meaning,
         "needed_by": needed_by,
+        "used_by": _users_of(variable),
         "secret": secret,
     }
     return dataclasses.field(default=default, metadata=metadata, repr=not secret)
@@ -294,10 +305,12 @@ def load_settings(role: Role, environ: Mapping[str, str] | None = None) -> Setti
     Raises SettingsError that lists everything that is wrong.
     """
     env = dict(os.environ if environ is None else environ)
-    problems = _read_secret_file(env)
+    problems = _read_secret_file(env) if role in _users_of("TOKEN_SECRET") else []
     values: dict[str, Any] = {}
     for each in dataclasses.fields(Settings):
         meta = each.metadata
+        if role not in meta["used_by"]:
+            continue
         text = env.get(meta["variable"], "").strip()
         if not text:
             if role in meta["needed_by"]:
