@@ -1,8 +1,8 @@
-"""The bare transport: what grpc.aio alone carries on this machine, with our messages and none of our work.
+"""The bare transport: what grpc.aio alone carries here, with our messages and none of our work.
 
-Run as a server in a process of its own (``python -m load_tests.bare PORT``); `unary_rate` and `stream_rate`
-measure it from the caller's process. The figures are the yardstick for everything else: results are ratios
-to them, taken in the same run.
+Run as a server in a process of its own (``python -m load_tests.bare PORT``); `unary_rate` and
+`stream_rate` measure it from the caller's process. The figures are the yardstick for everything
+else: results are ratios to them, taken in the same run.
 """
 
 import asyncio
