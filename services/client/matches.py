@@ -1,0 +1,161 @@
+"""Whole matches through the API: seat some bots, start, and answer until the match is over."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine import Answer, MatchState, Prompt, Seat, state_hash
+from services.client.bots import Bot
+from services.client.client import Client
+from services.client.play import PlayStream
+from services.client.receipts import Receipt
+from services.client.requests import new_request_id
+from services.client.updates import MatchUpdate
+from services.common.errors import ApiError
+
+# The prompt was closed by something else (time was over, a simultaneous answer settled it): the
+# next update says how the match goes on.
+_OVERTAKEN = frozenset({"PROMPT_CLOSED", "MATCH_FINISHED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """Somebody who plays through the API: a client (one token, so one person) and its bot."""
+
+    client: Client
+    bot: Bot
+    name: str = ""
+    # The seat's own randomness; None: fresh from the system.
+    entropy: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One answer that a player sent, and how it ended; times of the monotonic clock, seconds."""
+
+    request_id: str
+    prompt_id: str
+    issued_s: float
+    ended_s: float
+    # What the server acknowledged; None: it was refused, or its outcome is unknown.
+    receipt: Receipt | None
+    refusal: str = ""
+
+
+@dataclass(slots=True)
+class Record:
+    """What one player saw and did: for checks that compare it with the log."""
+
+    match_id: str
+    seat: int
+    commands: list[Command] = field(default_factory=list)
+    # Hash of the player's own fold after each commit, by sequence.
+    state_hashes: dict[int, bytes] = field(default_factory=dict)
+    commit_hashes: dict[int, bytes] = field(default_factory=dict)
+    state: MatchState | None = None
+
+
+Spectator = Callable[[MatchUpdate], Awaitable[None] | None]
+
+
+async def open_match(
+    host: Client,
+    players: Sequence[Player],
+    game: str,
+    *,
+    preset: str = "",
+    options: Mapping[str, str] | None = None,
+    request_id: str | None = None,
+) -> str:
+    """Create a match, seat the players in order, start it; return its id."""
+    created = await host.create(
+        game, len(players), preset=preset, options=options, request_id=request_id
+    )
+    for seat, player in enumerate(players, 1):
+        await player.client.join(
+            created.match_id, name=player.name, seat=seat, entropy=player.entropy
+        )
+    await host.start(created.match_id)
+    return created.match_id
+
+
+async def take_part(
+    stream: PlayStream,
+    match_id: str,
+    seat: Seat | int,
+    bot: Bot,
+    *,
+    hashes: bool = False,
+    spectate: Spectator | None = None,
+) -> Record:
+    """Watch a match over `stream` and answer every prompt of the seat, until the match is over.
+
+    With `hashes`, the record keeps the hash of the player's own state after each commit.
+    """
+    record = Record(match_id, int(seat))
+    answered: set[str] = set()
+    async for update in stream.watch(match_id, fold=True):
+        assert update.state is not None, "the watch was asked to fold"
+        record.state = update.state
+        if hashes:
+            record.state_hashes[update.sequence] = state_hash(update.state)
+            record.commit_hashes[update.sequence] = update.hash
+        if spectate is not None:
+            shown = spectate(update)
+            if shown is not None:
+                await shown
+        for question in update.questions:
+            prompt = question.prompt
+            if prompt.seat != seat or prompt.id in answered:
+                continue
+            answered.add(prompt.id)
+            command = await _send(stream, match_id, prompt, bot.answer(prompt, update.state))
+            record.commands.append(command)
+    return record
+
+
+async def _send(stream: PlayStream, match_id: str, prompt: Prompt, answer: Answer) -> Command:
+    request_id = new_request_id()
+    issued = time.monotonic()
+    receipt, refusal = None, ""
+    try:
+        receipt = await stream.submit(match_id, prompt.id, answer, request_id=request_id)
+    except ApiError as error:
+        if error.reason not in _OVERTAKEN:
+            raise
+        refusal = error.reason
+    return Command(request_id, prompt.id, issued, time.monotonic(), receipt, refusal)
+
+
+async def play_match(
+    host: Client,
+    players: Sequence[Player],
+    game: str,
+    *,
+    preset: str = "",
+    options: Mapping[str, str] | None = None,
+    hashes: bool = False,
+    spectate: Spectator | None = None,
+) -> list[Record]:
+    """Play one whole match; return what each player saw, in seat order.
+
+    `spectate` is called with the updates as the first player gets them. The first failure of a
+    player ends the others and is raised.
+    """
+    match_id = await open_match(host, players, game, preset=preset, options=options)
+
+    async def play(seat: int, player: Player) -> Record:
+        watcher = spectate if seat == 1 else None
+        async with player.client.play() as stream:
+            return await take_part(
+                stream, match_id, seat, player.bot, hashes=hashes, spectate=watcher
+            )
+
+    tasks = [asyncio.create_task(play(seat, player)) for seat, player in enumerate(players, 1)]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

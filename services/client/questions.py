@@ -1,0 +1,26 @@
+"""A prompt as it comes over the wire: for programs the engine's own, for people its words."""
+
+from dataclasses import dataclass
+
+from diceledger.match.v1 import match_pb2
+from engine import Prompt
+from services.common.prompts_wire import prompt_from_wire
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An open prompt with all of its legal answers, and what to show a person."""
+
+    prompt: Prompt
+    title: str
+    # One for each option, in the prompt's order.
+    labels: tuple[str, ...]
+    # Milliseconds since 1970 at which the default is taken; 0: never.
+    deadline_ms: int
+
+
+def question_from_wire(message: match_pb2.Prompt) -> Question:
+    """Read a prompt. Raises ValueError for a form that this client does not know."""
+    labels = tuple(option.label or option.option for option in message.options)
+    title = message.title or message.kind
+    return Question(prompt_from_wire(message), title, labels, message.deadline_ms)
