@@ -20,8 +20,10 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class BundleRecord(_message.Message):
-    """The file is a row of zstd frames, each holding one length-delimited BundleRecord:
-    the header, the commits in order, the trailer.
+    """The file is a row of zstd frames, each holding one length-delimited BundleRecord (its length as a varint, then
+    the record): the header, the commits in order, the trailer. Every frame has a checksum and states its content
+    size, at most 8 MiB. The trailer's frame has one possible form: frame header 0xe4, 8 bytes of content size, raw
+    blocks of 128 KiB (the last one shorter), checksum.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
