@@ -70,6 +70,8 @@ class PartitionProjector:
         self._commits_counted = -1
         self._inbox: asyncio.Queue[Entry | None] = asyncio.Queue()
         self._matches = Matches(partition)
+        # The last offset that this pass has folded.
+        self._folded = -1
         self._rewrite: frozenset[str] = frozenset()
 
     @property
@@ -106,6 +108,7 @@ class PartitionProjector:
 
     async def _pass(self) -> None:
         self.mark = None
+        self._folded = -1
         self._matches = Matches(self.partition)
         self._inbox = asyncio.Queue(_AHEAD_MAX)
         mark = await self._open()
@@ -116,6 +119,11 @@ class PartitionProjector:
         try:
             async for entries in self._batches(reader):
                 await self._project(entries)
+        except LogUnavailable:
+            raise
+        except LogError:
+            await self._settle()
+            raise
         finally:
             reader.cancel()
             with contextlib.suppress(asyncio.CancelledError, LogError):
@@ -221,12 +229,20 @@ class PartitionProjector:
                 self._count_commit(entry.offset)
                 if commit.kind is Kind.FACTS:
                     self._matches.apply(entry.offset, commit)
+            self._folded = entry.offset
             if self._matches.waiting(finished_only=self._deferring) >= _ROWS_MAX:
                 await self._write(entry.offset)
             if time.monotonic() > pause_at:
                 await asyncio.sleep(0)
                 pause_at = time.monotonic() + _TURN_S
         await self._write(entries[-1].offset)
+
+    async def _settle(self) -> None:
+        """Show what there is, when a rebuild can get no further than this."""
+        if self._deferring and self._folded >= 0:
+            assert self.mark is not None, "a rebuild has a watermark"
+            self.mark = replace(self.mark, target=self._folded)
+            await self._write(self._folded)
 
     async def _write(self, last: int) -> None:
         """Write the rows that changed, and that the views are as far as `last`."""

@@ -1,0 +1,526 @@
+"""The read models equal the fold of the log, whatever happens to Redis and to the projector."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from redis.asyncio import Redis
+
+from engine import Fact, MatchStarted, Seat, Step
+from engine.core.game import AnyGame
+from services.common.commits import Cause
+from services.common.log.sqlite import SqliteLog
+from services.common.metrics import Metrics
+from services.common.redis_server import RedisServer
+from services.common.redis_store import connect_redis
+from services.common.viewfold import MatchFold
+from services.common.views import (
+    Batch,
+    ViewsRebuilding,
+    ViewsUnavailable,
+    Watermark,
+)
+from services.projector import Projector
+from services.projector import partition as partition_module
+from tests.engine.high_roll import PointTaken
+from tests.services.projector.checking import assert_equal, caught_up, dump, soon, views_of
+from tests.services.projector.recording import Recorder
+
+pytestmark = pytest.mark.usefixtures("game")
+
+
+def figure(metrics: Metrics, name: str, **labels: str) -> float:
+    """The value of one metric; 0 when it has none."""
+    return metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+@asynccontextmanager
+async def projecting(
+    log: SqliteLog, redis: Redis, look_s: float = 0.1
+) -> AsyncIterator[tuple[Projector, Metrics]]:
+    metrics = Metrics("projector")
+    projector = Projector(log=log, redis=redis, metrics=metrics, look_s=look_s)
+    await projector.start()
+    try:
+        yield projector, metrics
+    finally:
+        await projector.close()
+
+
+async def stopped(projector: Projector) -> bool:
+    """Whether a partition stands still."""
+    return not projector.healthy
+
+
+async def test_views_equal_the_fold_after_every_commit(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    async with projecting(log, redis):
+        match = await recorder.create("one", game.id, 3)
+        await recorder.start(match)
+        while await recorder.answer(match):
+            await caught_up(views, log)
+            await assert_equal(views, [match])
+    assert match.session.state.status == "finished"
+
+
+async def test_many_matches_of_all_kinds(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    async with projecting(log, redis) as (_, metrics):
+        for number in range(12):
+            match = await recorder.create(f"m{number}", game.id, 2 + number % 4)
+            if number % 3:
+                await recorder.play(match, answers=100_000 if number % 2 else 3)
+        views = views_of(redis, log)
+        await caught_up(views, log)
+        await assert_equal(views, recorder.matches.values())
+        commits = sum(len(m.commits) for m in recorder.matches.values())
+        claims = len(recorder.epochs)
+        name = "diceledger_projection_commits_total"
+        assert figure(metrics, name, projection="views") == commits + claims
+        running = await views.list_matches(status="running", page_size=2)
+        assert all(each.status == "running" for each in running.matches)
+        mine = await views.list_matches(player="player-5", page_size=200)
+        seated = [m for m in recorder.matches.values() if m.session.state.seats >= 5]
+        assert len(mine.matches) == len(seated) > 0
+
+
+async def test_a_started_projector_goes_on_from_the_watermark(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    matches = [await recorder.create(f"m{n}", game.id, 3) for n in range(4)]
+    async with projecting(log, redis):
+        await caught_up(views, log)
+    await recorder.play(matches[0])
+    await recorder.play(matches[1], 2)
+    await recorder.whole("later", game.id, 2)
+    async with projecting(log, redis) as (_, metrics):
+        await caught_up(views, log)
+        await assert_equal(views, recorder.matches.values())
+        assert not figure(
+            metrics, "diceledger_projection_rebuilds_total", projection="views", cause="missing"
+        )
+
+
+async def test_flushall_is_noticed_without_new_commits(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    for number in range(6):
+        await recorder.play(await recorder.create(f"m{number}", game.id, 3), number * 2)
+    async with projecting(log, redis) as (_, metrics):
+        await caught_up(views, log)
+        before = await dump(redis)
+        for _ in range(3):
+            await redis.flushall()
+            await caught_up(views, log, timeout=5)
+            await assert_equal(views, recorder.matches.values())
+            assert await dump(redis) == before
+        rebuilt = figure(
+            metrics, "diceledger_projection_rebuilds_total", projection="views", cause="missing"
+        )
+        assert rebuilt >= 6
+
+
+async def test_flushall_in_the_middle_of_play(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    async with projecting(log, redis):
+        matches = [await recorder.create(f"m{n}", game.id, 3) for n in range(6)]
+        for number, match in enumerate(matches):
+            await recorder.play(match, 4)
+            if number % 2:
+                await redis.flushall()
+        await caught_up(views, log)
+        await assert_equal(views, matches)
+
+
+async def test_a_missing_view_is_told_from_an_unknown_match(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    match = await recorder.create("one", game.id, 2)
+    with pytest.raises(ViewsRebuilding):
+        await views.read_match(match.match_id)
+    with pytest.raises(ViewsRebuilding):
+        await views.list_matches()
+    async with projecting(log, redis):
+        await caught_up(views, log)
+        assert await views.read_match("a" * 26) is None
+        await assert_equal(views, [match])
+    await redis.flushall()
+    with pytest.raises(ViewsRebuilding):
+        await views.read_match(match.match_id)
+    reset = await views.reset(match.partition, None, 5)
+    assert reset.rebuilding
+    with pytest.raises(ViewsRebuilding):
+        await views.read_match(match.match_id)
+
+
+async def test_redis_killed_and_started_again(
+    log: SqliteLog, redis: Redis, server: RedisServer, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    async with projecting(log, redis) as (projector, metrics):
+        matches = [await recorder.create(f"m{n}", game.id, 3) for n in range(4)]
+        await caught_up(views, log)
+        await server.kill()
+        for match in matches:
+            await recorder.play(match, 5)
+        with pytest.raises(ViewsUnavailable):
+            await views.read_match(matches[0].match_id)
+        await projector._measure()
+        lags = [
+            figure(
+                metrics,
+                "diceledger_projection_lag_records",
+                projection="views",
+                partition=str(partition),
+            )
+            for partition in recorder.epochs
+        ]
+        assert sum(lags) >= len(matches) * 5
+        await server.start()
+        await caught_up(views, log, timeout=20)
+        await assert_equal(views, matches)
+        await projector._measure()
+        for partition in recorder.epochs:
+            assert not figure(
+                metrics,
+                "diceledger_projection_lag_records",
+                projection="views",
+                partition=str(partition),
+            )
+
+
+async def test_redis_comes_back_with_an_older_state(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    """As after a lost second of the append-only file, or a failover to a replica that lags."""
+    views = views_of(redis, log)
+    async with projecting(log, redis) as (_, metrics):
+        matches = [await recorder.create(f"m{n}", game.id, 3) for n in range(4)]
+        await caught_up(views, log)
+        older = [(key, await redis.dump(key) or b"") async for key in redis.scan_iter()]
+        for match in matches:
+            await recorder.play(match, 100 if match is matches[0] else 6)
+        await caught_up(views, log)
+        newest = await dump(redis)
+        pipe = redis.pipeline(transaction=True)
+        pipe.flushall()
+        for key, value in older:
+            pipe.restore(key, 0, value)
+        await pipe.execute()
+        await caught_up(views, log)
+        assert await dump(redis) == newest
+        await assert_equal(views, matches)
+        assert figure(
+            metrics, "diceledger_projection_rebuilds_total", projection="views", cause="set_back"
+        )
+
+
+async def test_scripts_forgotten_by_redis(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    async with projecting(log, redis):
+        match = await recorder.create("one", game.id, 2)
+        await recorder.start(match)
+        while await recorder.answer(match):
+            await redis.script_flush()
+            await caught_up(views, log)
+        await assert_equal(views, [match])
+
+
+async def test_projectors_racing_for_one_partition(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    async with projecting(log, redis), projecting(log, redis), projecting(log, redis):
+        for number in range(10):
+            await recorder.play(await recorder.create(f"m{number}", game.id, 3), number)
+            if number == 5:
+                await redis.flushall()
+        await caught_up(views, log)
+        await assert_equal(views, recorder.matches.values())
+
+
+async def test_a_stalled_projector_cannot_undo_what_another_wrote(
+    log: SqliteLog,
+    redis: Redis,
+    recorder: Recorder,
+    game: AnyGame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One projector stops between folding and writing; it goes on after the other is far ahead."""
+    views = views_of(redis, log)
+    match = await recorder.create("one", game.id, 3)
+    await recorder.start(match)
+    async with projecting(log, redis) as (stalled, metrics):
+        await caught_up(views, log)
+        go_on, stopped = asyncio.Event(), asyncio.Event()
+        apply = type(views).apply
+
+        async def stall(*arguments: object) -> None:
+            stopped.set()
+            await go_on.wait()
+            await apply(stalled._views, *arguments)  # type: ignore[arg-type]  # passed on
+
+        monkeypatch.setattr(stalled._views, "apply", stall)
+        await recorder.answer(match)
+        await stopped.wait()
+        async with projecting(log, redis):
+            await recorder.play(match)
+            await caught_up(views, log)
+            newest = await dump(redis)
+            go_on.set()
+            await asyncio.sleep(0.3)
+            assert await dump(redis) == newest
+        assert figure(metrics, "diceledger_projection_conflicts_total", projection="views") == 1
+        # It goes on from what the other wrote, and needs no rebuild for that.
+        await recorder.whole("next", game.id, 2)
+        await caught_up(views, log)
+        await assert_equal(views, recorder.matches.values())
+
+
+async def test_a_write_whose_reply_was_lost_is_taken_for_done(
+    log: SqliteLog,
+    redis: Redis,
+    recorder: Recorder,
+    game: AnyGame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    views = views_of(redis, log)
+    async with projecting(log, redis) as (projector, metrics):
+        match = await recorder.create("one", game.id, 3)
+        await caught_up(views, log)
+        apply = type(views).apply
+        lost = 0
+
+        async def lose_every_other(*arguments: object) -> None:
+            nonlocal lost
+            await apply(projector._views, *arguments)  # type: ignore[arg-type]  # passed on
+            lost += 1
+            if lost % 2:
+                raise ViewsUnavailable("the reply was lost")
+
+        monkeypatch.setattr(projector._views, "apply", lose_every_other)
+        await recorder.play(match)
+        await caught_up(views, log)
+        await asyncio.sleep(0.2)
+        await assert_equal(views, [match])
+        assert not figure(metrics, "diceledger_projection_conflicts_total", projection="views")
+        assert lost
+
+
+async def test_a_commit_that_cannot_be_folded_parks_its_match_alone(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    bad = await recorder.create("bad", game.id, 2)
+    await recorder.start(bad)
+    # A fact that no rule would give here: there is no ninth hand.
+    step = Step((PointTaken(Seat(9)),), ())
+    poison = bad.make(step, Cause(request_id="poison", actor="nobody"))
+    await log.append(bad.partition, b"", poison.value)
+    others = [await recorder.whole(f"m{n}", game.id, 3) for n in range(4)]
+    async with projecting(log, redis) as (_, metrics):
+        await caught_up(views, log)
+        row = await views.read_match(bad.match_id)
+        assert row is not None
+        assert "commit 5 cannot be folded" in row.parked
+        assert row.sequence == len(bad.commits) == 4
+        for match in others:
+            shown = await views.read_match(match.match_id)
+            assert shown is not None and shown.sequence == len(match.commits) and not shown.parked
+        name = "diceledger_projection_parked_matches"
+        assert figure(metrics, name, projection="views", partition=str(bad.partition)) == 1
+
+
+async def test_a_parked_match_is_taken_up_again_by_a_version_that_can_fold_it(
+    log: SqliteLog,
+    redis: Redis,
+    recorder: Recorder,
+    game: AnyGame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    views = views_of(redis, log)
+    match = await recorder.create("one", game.id, 2)
+    await recorder.play(match, 3)
+    apply = MatchFold.apply
+
+    def fail_at_the_start(fold: MatchFold, facts: Sequence[Fact], *, final: bool) -> None:
+        assert not any(isinstance(fact, MatchStarted) for fact in facts), "a defect"
+        apply(fold, facts, final=final)
+
+    with monkeypatch.context() as defect:
+        defect.setattr(MatchFold, "apply", fail_at_the_start)
+        async with projecting(log, redis):
+            await caught_up(views, log)
+            row = await views.read_match(match.match_id)
+            assert row is not None and row.parked and row.sequence == 3
+    async with projecting(log, redis):
+
+        async def taken_up() -> bool:
+            row = await views.read_match(match.match_id)
+            return row is not None and not row.parked
+
+        await soon(taken_up)
+        await assert_equal(views, [match])
+
+
+async def test_void_records_are_skipped_and_counted_once(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    match = await recorder.create("one", game.id, 2)
+    await recorder.play(match, 3)
+    partition = match.partition
+    # A late repetition, garbage, and what a writer without the partition appends.
+    await log.append(partition, b"", match.commits[2].value)
+    await log.append(partition, b"", b"\xff\xfe garbage")
+    await log.append(partition, b"", b"")
+    stale = match.make(
+        Step(match.commits[-1].facts(), ()), Cause(request_id="late", actor="player-1")
+    )
+    await recorder.claim(partition, "another")
+    await log.append(partition, b"", stale.value)
+    await recorder.play(match)
+    async with projecting(log, redis) as (_, metrics):
+        await caught_up(views, log)
+        await assert_equal(views, [match])
+        await redis.flushall()
+        await caught_up(views, log)
+        await assert_equal(views, [match])
+        name = "diceledger_void_records_total"
+        assert figure(metrics, name, reason="WRONG_SEQUENCE") == 1
+        assert figure(metrics, name, reason="MALFORMED") == 2
+        assert figure(metrics, name, reason="STALE_EPOCH") == 1
+
+
+async def test_a_record_of_newer_software_stops_its_partition(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    match = await recorder.create("one", game.id, 2)
+    partition = match.partition
+    end = await log.append(partition, b"", b"\x08\x63")
+    async with projecting(log, redis) as (projector, metrics):
+        await soon(lambda: stopped(projector))
+        mark = await views.watermark(partition)
+        assert mark is not None and mark.offset == end - 1
+        name = "diceledger_projection_stopped"
+        assert figure(metrics, name, projection="views", partition=str(partition)) == 1
+        other = (partition + 1) % log.partitions
+        assert not figure(metrics, name, projection="views", partition=str(other))
+
+
+async def test_views_of_a_later_version_are_left_alone(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    match = await recorder.create("one", game.id, 2)
+    newer = Watermark(log.log_id, 1, version=99)
+    await views.apply(match.partition, None, newer, Batch(views.keys(match.partition)))
+    async with projecting(log, redis) as (projector, _):
+        await soon(lambda: stopped(projector))
+    assert await views.watermark(match.partition) == newer
+
+
+async def test_views_of_an_older_version_are_built_anew(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    match = await recorder.whole("one", game.id, 2)
+    keys = views.keys(match.partition)
+    await redis.hset(keys.match("b" * 26), "summary", b"{old}")
+    await redis.zadd(keys.matches, {"b" * 26: 1})
+    older = Watermark(log.log_id, 1, version=0)
+    await views.apply(match.partition, None, older, Batch(keys))
+    with pytest.raises(ViewsRebuilding):
+        await views.read_match(match.match_id)
+    async with projecting(log, redis):
+        await caught_up(views, log)
+        await assert_equal(views, [match])
+    assert not await redis.exists(keys.match("b" * 26))
+
+
+async def test_views_past_the_end_of_the_log_are_not_believed(
+    log: SqliteLog,
+    redis: Redis,
+    recorder: Recorder,
+    game: AnyGame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The log lost records (an unclean election, a restored backup): the views go back with it."""
+    monkeypatch.setattr(partition_module, "_SHORT_LOG_WAIT_S", 0.01)
+    views = views_of(redis, log)
+    match = await recorder.create("one", game.id, 2)
+    ahead = Watermark(log.log_id, 1000)
+    await views.apply(match.partition, None, ahead, Batch(views.keys(match.partition)))
+    async with projecting(log, redis) as (_, metrics):
+
+        async def gone_back() -> bool:
+            return await views.watermark(match.partition) != ahead
+
+        await soon(gone_back)
+        await caught_up(views, log)
+        await assert_equal(views, [match])
+        assert figure(
+            metrics, "diceledger_projection_rebuilds_total", projection="views", cause="log_shorter"
+        )
+
+
+async def test_finished_matches_are_forgotten(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    async with projecting(log, redis) as (projector, _):
+        for number in range(5):
+            await recorder.whole(f"m{number}", game.id, 2)
+        open_match = await recorder.create("open", game.id, 2)
+        await caught_up(views, log)
+        held = [
+            match_id
+            for each in projector._projectors.values()
+            for match_id in (*each._matches._matches, *each._matches._finished)
+        ]
+        assert held == [open_match.match_id]
+
+
+async def test_partitions_come_and_go(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    async with projecting(log, redis) as (projector, metrics):
+        match = await recorder.create("one", game.id, 2)
+        await caught_up(views, log)
+        await projector._measure()
+        await projector.revoked(frozenset({match.partition}))
+        assert match.partition not in projector.partitions
+        name = "diceledger_projection_lag_records"
+        labels = {"projection": "views", "partition": str(match.partition)}
+        assert metrics.registry.get_sample_value(name, labels) is None
+        await recorder.play(match, 2)
+        await projector.assigned(frozenset(range(log.partitions)))
+        await caught_up(views, log)
+        await assert_equal(views, [match])
+
+
+async def test_a_second_client_sees_the_views(
+    log: SqliteLog, redis: Redis, server: RedisServer, recorder: Recorder, game: AnyGame
+) -> None:
+    async with projecting(log, redis):
+        match = await recorder.create("one", game.id, 2)
+        other = connect_redis(server.url)
+        try:
+            views = views_of(other, log)
+            await caught_up(views, log)
+            await assert_equal(views, [match])
+        finally:
+            await other.aclose()
