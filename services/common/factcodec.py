@@ -57,18 +57,25 @@ class UnknownFact(BadFact):
         super().__init__(type_url, detail)
 
 
+class OutOfDate(Exception):
+    """The generated protobuf code is not that of the engine's structs."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is out of date: run python -m services.common.factgen")
+
+
 class Codec:
     """Converters for a set of messages; `codec()` is the one for the whole engine.
 
-    `message_class` gives the generated class of a full protobuf name. Raises KeyError or TypeError
-    at once where generated classes and shapes do not fit each other.
+    `message_class` gives the generated class of a full protobuf name. Raises OutOfDate at once
+    where generated classes and shapes do not fit each other.
     """
 
     def __init__(
         self, shapes: Iterable[MessageShape], message_class: Callable[[str], type[Message]]
     ) -> None:
         self._shapes = {shape.cls: shape for shape in shapes}
-        self._classes = {cls: message_class(shape.full_name) for cls, shape in self._shapes.items()}
+        self._classes = {cls: _fitting(shape, message_class) for cls, shape in self._shapes.items()}
         self._encoders = {cls: self._encoder(shape) for cls, shape in self._shapes.items()}
         self._decoders = {cls: self._decoder(shape) for cls, shape in self._shapes.items()}
         self._by_url = {shape.type_url: shape for shape in self._shapes.values()}
@@ -232,7 +239,8 @@ class Codec:
         name, absent = field.name, None if field.none_ok else field.default
 
         def read_optional(message: Message, value: Any) -> Any:
-            if not message.HasField(name):
+            # The default itself, not its equal: msgspec leaves out what is identical to it.
+            if not message.HasField(name) or value == absent:
                 return absent
             return read(message, value) if read else value
 
@@ -263,7 +271,8 @@ class Codec:
                 return absent
             if struct is None:
                 return self.state_from_any(value)
-            return self._decoders[struct](value, ())
+            decoded = self._decoders[struct](value, ())
+            return absent if decoded == absent else decoded
 
         return read
 
@@ -314,6 +323,16 @@ def _reserved_numbers(descriptor: Descriptor) -> tuple[range, ...]:
     proto = descriptor_pb2.DescriptorProto()
     descriptor.CopyToProto(proto)
     return tuple(range(each.start, each.end) for each in proto.reserved_range)
+
+
+def _fitting(shape: MessageShape, message_class: Callable[[str], type[Message]]) -> type[Message]:
+    try:
+        found = message_class(shape.full_name)
+    except (ImportError, AttributeError, KeyError):
+        raise OutOfDate(shape.full_name) from None
+    if not {field.name for field in shape.fields} <= set(found.DESCRIPTOR.fields_by_name):
+        raise OutOfDate(shape.full_name)
+    return found
 
 
 def _generated_class(full_name: str) -> type[Message]:

@@ -718,7 +718,7 @@ class GetMatchResponse(_message.Message):
     def summary(self) -> Global___MatchSummary: ...
     @_builtins.property
     def state(self) -> _any_pb2.Any:
-        """The state as the caller may see it: diceledger.facts.<game>.v1.MatchState."""
+        """The state as the caller may see it: a diceledger.facts.core.v1.MatchState, whose `table` is the state of the game."""
 
     @_builtins.property
     def prompts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Prompt]:

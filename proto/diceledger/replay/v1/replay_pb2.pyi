@@ -115,7 +115,9 @@ class GetStateResponse(_message.Message):
     commit_hash: _builtins.bytes
     """Hash of the commit at `sequence`."""
     @_builtins.property
-    def state(self) -> _any_pb2.Any: ...
+    def state(self) -> _any_pb2.Any:
+        """A diceledger.facts.core.v1.MatchState, whose `table` is the state of the game."""
+
     def __init__(
         self,
         *,
