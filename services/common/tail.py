@@ -75,7 +75,7 @@ class PartitionTail:
         if self._position >= offset:
             return
         if self._stopped is not None:
-            raise self._stopped
+            raise self._stopped.with_traceback(None)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiter_count += 1
         heapq.heappush(self._waiters, (offset, self._waiter_count, done))

@@ -112,7 +112,8 @@ class Log(Protocol):
 
         Appends of one task keep their order. Always ends within a bounded time. Raises
         AppendUnknown when the record may or may not be written; LogUnavailable, LogBusy or
-        RecordTooLarge when it surely is not. A cancelled append may have been written.
+        RecordTooLarge when it surely is not, as LogReplaced once that was noticed. A cancelled
+        append may have been written.
         """
 
     def tail(self, partition: int, from_offset: int) -> AsyncGenerator[Record, None]:
