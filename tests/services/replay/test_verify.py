@@ -1,0 +1,374 @@
+"""Offline verification: a sound file passes; each damage and forgery is named with its place."""
+
+import io
+import random
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+import pytest
+
+from engine import (
+    ChanceDrawnInSecret,
+    Fact,
+    MatchCreated,
+    MatchEnded,
+    SeatTaken,
+    SeedRevealed,
+    fold,
+    state_hash,
+)
+from engine.core.game import AnyGame
+from services.common.bundle import bundle_chunks
+from services.common.commits import Cause, ParsedCommit, make_commit
+from services.common.log.sqlite import SqliteLog
+from services.common.verify import Check, CheckStatus, Placed, Report, verify_commits, verify_file
+from tests.engine.high_roll import CardsShown
+from tests.services.projector.recording import Recorder, Recording
+
+pytestmark = pytest.mark.usefixtures("game")
+
+Commits = list[ParsedCommit]
+
+
+@pytest.fixture
+async def match(log: SqliteLog, recorder: Recorder, game: AnyGame) -> Recording:
+    """A finished match."""
+    return await recorder.whole("one", game.id, 3)
+
+
+def placed(match: Recording) -> list[Placed]:
+    """Its commits with their offsets."""
+    return [Placed(o, c) for o, c in zip(match.offsets, match.commits, strict=True)]
+
+
+def frames_of(match: Recording) -> list[bytes]:
+    """The records of its file: header, commits, trailer."""
+    records = [(p.offset, p.commit.value) for p in placed(match)]
+    return list(bundle_chunks(records, state_hash=state_hash(match.session.state)))
+
+
+def failed(report: Report) -> dict[str, Check]:
+    """The checks that failed."""
+    return {c.check: c for c in report.checks if c.status is CheckStatus.FAILED}
+
+
+def rewritten(
+    match: Recording,
+    change: Callable[[int, tuple[Fact, ...]], Sequence[Fact]],
+    *,
+    cause: Callable[[int, Cause], Cause] = lambda _, cause: cause,
+) -> list[Placed]:
+    """The match with other facts, every hash and header made to fit: a forgery by the operator."""
+    made: Commits = []
+    facts = 0
+    for commit in match.commits:
+        changed = change(commit.sequence, commit.facts())
+        assert commit.cause is not None
+        made.append(
+            make_commit(
+                log_id=commit.log_id,
+                partition=commit.partition,
+                writer=commit.writer,
+                epoch=commit.epoch,
+                match_id=commit.match_id,
+                sequence=commit.sequence,
+                first_fact=facts,
+                facts=changed,
+                cause=cause(commit.sequence, commit.cause),
+                previous_hash=made[-1].hash if made else b"",
+                ruleset=commit.ruleset,
+                recorded_at_ms=commit.recorded_at_ms,
+                final=commit.final,
+            )
+        )
+        facts += len(changed)
+    return [Placed(o, c) for o, c in zip(match.offsets, made, strict=True)]
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+async def test_a_sound_file_passes(match: Recording) -> None:
+    report = verify_file(b"".join(frames_of(match)))
+    assert report.passed
+    assert report.match_id == match.match_id
+    assert report.last_sequence == len(match.commits)
+    assert report.state_hash == state_hash(fold(match.facts))
+    assert [c.check for c in report.checks] == [
+        *("file", "chain", "admission", "rules", "dice", "read_model")
+    ]
+
+
+async def test_a_flipped_bit_anywhere_is_named_with_its_record(match: Recording) -> None:
+    frames = frames_of(match)
+    content = b"".join(frames)
+    starts = [sum(map(len, frames[:n])) for n in range(len(frames))]
+    dice = random.Random(7)
+    for _ in range(600):
+        at = dice.randrange(len(content))
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << dice.randrange(8)
+        report = verify_file(bytes(damaged))
+        assert not report.passed, at
+        record = max(n for n, start in enumerate(starts) if start <= at)
+        check = report.check("file")
+        assert check.status is CheckStatus.FAILED
+        # Damage in the trailer may show as a difference to the record that it speaks of.
+        if record < len(frames) - 1:
+            assert check.finding.startswith(f"record {record + 1} at byte {starts[record]}:"), at
+            assert check.sequence == record
+        assert "Traceback" not in check.finding
+
+
+async def test_a_removed_record_is_named(match: Recording) -> None:
+    frames = frames_of(match)
+    for gone in range(1, len(frames) - 2):
+        report = verify_file(b"".join(frames[:gone] + frames[gone + 1 :]))
+        check = report.check("file")
+        assert not report.passed
+        assert check.sequence == gone
+        place = sum(map(len, frames[:gone]))
+        assert check.finding.startswith(f"record {gone + 1} at byte {place}:")
+        assert f"commit {gone + 1} is where commit {gone} should be" in check.finding
+        chain = report.check("chain")
+        assert chain.status is CheckStatus.NOT_APPLICABLE
+    assert not verify_file(b"".join(frames[:-2] + frames[-1:])).passed
+    assert not verify_file(b"".join(frames[:-1])).passed
+    assert not verify_file(b"".join(frames[1:])).passed
+
+
+async def test_swapped_records_are_named(match: Recording) -> None:
+    frames = frames_of(match)
+    dice = random.Random(3)
+    for _ in range(30):
+        one, other = sorted(dice.sample(range(1, len(frames) - 1), 2))
+        swapped = list(frames)
+        swapped[one], swapped[other] = swapped[other], swapped[one]
+        report = verify_file(b"".join(swapped))
+        check = report.check("file")
+        assert not report.passed
+        assert check.sequence == one
+        assert f"commit {other} is where commit {one} should be" in check.finding
+
+
+async def test_a_cut_off_file_is_named(match: Recording) -> None:
+    content = b"".join(frames_of(match))
+    for size in range(0, len(content), 97):
+        report = verify_file(content[:size])
+        assert not report.passed
+        assert "at byte" in report.check("file").finding
+
+
+async def test_garbage_gives_a_report(match: Recording) -> None:
+    dice = random.Random(5)
+    whole = b"".join(frames_of(match))
+    for content in (
+        b"",
+        b"\0" * 5000,
+        b"not a match at all",
+        dice.randbytes(10_000),
+        whole + b"x",
+        whole * 2,
+        whole[::-1],
+        b"\x28\xb5\x2f\xfd" * 100,
+    ):
+        report = verify_file(content)
+        assert not report.passed
+        assert report.check("file").status is CheckStatus.FAILED
+        assert report.check("file").finding
+
+
+async def test_another_state_hash_in_the_trailer_is_noticed(match: Recording) -> None:
+    records = [(p.offset, p.commit.value) for p in placed(match)]
+    content = b"".join(bundle_chunks(records, state_hash=b"s" * 32))
+    assert failed(verify_file(content)).keys() == {"file"}
+
+
+async def test_a_stream_and_a_path_are_read_alike(
+    match: Recording, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = b"".join(frames_of(match))
+    path = tmp_path_factory.mktemp("export") / "match.dlmatch"
+    path.write_bytes(content)
+    assert verify_file(path) == verify_file(io.BytesIO(content)) == verify_file(content)
+    with pytest.raises(OSError, match="missing"):
+        verify_file(path.with_name("missing"))
+
+
+# -- commits ---------------------------------------------------------------------------------------
+
+
+def broken(commits: Iterable[Placed]) -> Check:
+    """The failed chain check of these commits; the rest has no more to say than a part."""
+    report = verify_commits(commits)
+    assert not report.passed
+    assert report.check("rules").status is not CheckStatus.PASSED
+    assert report.check("dice").status is not CheckStatus.PASSED
+    return report.check("chain")
+
+
+async def test_gaps_and_swaps_among_commits_are_named(match: Recording) -> None:
+    commits = placed(match)
+    check = broken(commits[:5] + commits[6:])
+    assert check.sequence == 6
+    assert "commit 6 is missing: commit 7 follows commit 5" in check.finding
+    check = broken(commits[:5] + commits[8:])
+    assert "commits 6 to 8 are missing" in check.finding
+    check = broken(commits[1:])
+    assert "commit 1 is missing: commit 2 follows the start" in check.finding
+    swapped = [*commits[:4], commits[5], commits[4], *commits[6:]]
+    assert broken(swapped).sequence == 5
+    check = broken([*commits[:4], commits[3], *commits[4:]])
+    assert "commit 4 lies where commit 5 belongs" in check.finding
+    assert broken([]).finding == "there is no commit at all"
+
+
+async def test_a_commit_of_another_match_is_named(
+    match: Recording, recorder: Recorder, game: AnyGame
+) -> None:
+    other = await recorder.whole("two", game.id, 3)
+    mixed = placed(match)
+    mixed[6] = Placed(mixed[6].offset, other.commits[6])
+    assert broken(mixed).sequence == 7
+
+
+async def test_a_commit_that_was_written_anew_breaks_the_chain_behind_it(match: Recording) -> None:
+    forged = rewritten(match, lambda _, facts: facts)
+    commits = placed(match)
+    commits[5] = Placed(commits[5].offset, forged[5].commit)
+    assert broken(commits).sequence == 6
+
+
+async def test_changed_dice_are_noticed_by_rules_or_seed(match: Recording) -> None:
+    """The operator rewrites the whole match around another card; only the seed can tell."""
+
+    def other_card(sequence: int, facts: tuple[Fact, ...]) -> list[Fact]:
+        return [
+            msgspec.structs.replace(fact, values=((fact.values[0] + 1) % 10,))
+            if isinstance(fact, ChanceDrawnInSecret)
+            and isinstance(fact.values, tuple)
+            and sequence == 5
+            else fact
+            for fact in facts
+        ]
+
+    report = verify_commits(rewritten(match, other_card))
+    assert failed(report).keys() == {"rules", "dice"}
+    assert failed(report)["dice"].sequence == 5
+    assert failed(report)["rules"].sequence == 5
+    assert "the seed gives" in failed(report)["dice"].finding
+
+
+async def test_changed_results_are_noticed_by_the_rules(match: Recording) -> None:
+    def other_cards(_: int, facts: tuple[Fact, ...]) -> list[Fact]:
+        return [
+            CardsShown(tuple(card + 1 for card in fact.cards))
+            if isinstance(fact, CardsShown)
+            else fact
+            for fact in facts
+        ]
+
+    report = verify_commits(rewritten(match, other_cards))
+    first = next(
+        c.sequence for c in match.commits if any(isinstance(f, CardsShown) for f in c.facts())
+    )
+    assert failed(report).keys() == {"rules"}
+    assert failed(report)["rules"].sequence == first
+    assert "CardsShown" in failed(report)["rules"].finding
+
+
+async def test_another_seed_is_noticed(match: Recording) -> None:
+    def other_seed(_: int, facts: tuple[Fact, ...]) -> list[Fact]:
+        return [SeedRevealed(b"z" * 32) if isinstance(f, SeedRevealed) else f for f in facts]
+
+    report = verify_commits(rewritten(match, other_seed))
+    assert failed(report).keys() == {"dice"}
+    assert failed(report)["dice"].sequence == len(match.commits)
+    assert "committed" in failed(report)["dice"].finding
+
+
+async def test_another_entropy_is_noticed(match: Recording) -> None:
+    def other_entropy(_: int, facts: tuple[Fact, ...]) -> list[Fact]:
+        return [
+            msgspec.structs.replace(f, entropy=b"e" * 16)
+            if isinstance(f, SeatTaken) and f.seat == 2
+            else f
+            for f in facts
+        ]
+
+    assert failed(verify_commits(rewritten(match, other_entropy))).keys() == {"dice"}
+
+
+async def test_a_lobby_that_cannot_have_been(match: Recording) -> None:
+    def twice(_: int, facts: tuple[Fact, ...]) -> list[Fact]:
+        return [
+            msgspec.structs.replace(f, player="player-1") if isinstance(f, SeatTaken) else f
+            for f in facts
+        ]
+
+    check = failed(verify_commits(rewritten(match, twice)))["rules"]
+    assert (check.sequence, check.finding) == (3, "a player took a second seat")
+
+    def renamed(_: int, facts: tuple[Fact, ...]) -> list[Fact]:
+        return [
+            msgspec.structs.replace(f, match_id="x" * 26) if isinstance(f, MatchCreated) else f
+            for f in facts
+        ]
+
+    check = failed(verify_commits(rewritten(match, renamed)))["rules"]
+    assert check.sequence == 1
+
+
+async def test_an_end_that_is_none(match: Recording) -> None:
+    def endless(_: int, facts: tuple[Fact, ...]) -> list[Fact]:
+        return [f for f in facts if not isinstance(f, MatchEnded)]
+
+    check = failed(verify_commits(rewritten(match, endless)))["chain"]
+    assert check.sequence == len(match.commits)
+
+
+async def test_a_request_applied_twice_is_noticed(match: Recording) -> None:
+    def same_request(sequence: int, cause: Cause) -> Cause:
+        return msgspec.structs.replace(cause, request_id="r5") if sequence == 8 else cause
+
+    forged = rewritten(
+        match,
+        lambda _, facts: facts,
+        cause=lambda n, cause: msgspec.structs.replace(same_request(n, cause), actor="ann"),
+    )
+    assert forged[5].commit.cause is not None
+    report = verify_commits(forged)
+    assert failed(report).keys() == {"admission"}
+    assert failed(report)["admission"].sequence == 8
+
+
+async def test_epochs_must_be_those_of_the_partition(match: Recording) -> None:
+    commits = placed(match)
+    epoch = match.commits[0].epoch
+    assert verify_commits(commits, epoch_at=lambda _: epoch).passed
+    report = verify_commits(
+        commits, epoch_at=lambda o: epoch if o < match.offsets[7] else epoch + 1
+    )
+    assert failed(report)["admission"].sequence == 8
+    moved = [*commits[:7], Placed(commits[6].offset, commits[7].commit), *commits[8:]]
+    assert failed(verify_commits(moved))["admission"].sequence == 8
+
+
+async def test_rules_that_this_software_does_not_have(match: Recording) -> None:
+    def newer(_: int, facts: tuple[Fact, ...]) -> list[Fact]:
+        return [
+            msgspec.structs.replace(f, revision=99) if isinstance(f, MatchCreated) else f
+            for f in facts
+        ]
+
+    report = verify_commits(rewritten(match, newer))
+    assert report.passed
+    assert report.check("rules").status is CheckStatus.NOT_APPLICABLE
+    assert "revision 99" in report.check("rules").finding
+
+
+async def test_a_match_in_its_lobby_passes(recorder: Recorder, game: AnyGame) -> None:
+    lobby = await recorder.create("lobby", game.id, 3)
+    report = verify_commits(placed(lobby))
+    assert report.passed
+    assert report.check("dice").status is CheckStatus.NOT_APPLICABLE
