@@ -45,19 +45,22 @@ async def _stream(
 
 
 async def serve(port: int) -> None:
-    """Serve the two echoes on the loopback address until cancelled."""
+    """Serve the two echoes on the loopback address; port 0: any free one, which is printed."""
     server = grpc.aio.server()
-    codec = {
-        "request_deserializer": match_pb2.SubmitAnswerRequest.FromString,
-        "response_serializer": match_pb2.SubmitAnswerResponse.SerializeToString,
-    }
+    decode = match_pb2.SubmitAnswerRequest.FromString
+    encode = match_pb2.SubmitAnswerResponse.SerializeToString
     handlers = {
-        "Unary": grpc.unary_unary_rpc_method_handler(_unary, **codec),
-        "Stream": grpc.stream_stream_rpc_method_handler(_stream, **codec),
+        "Unary": grpc.unary_unary_rpc_method_handler(
+            _unary, request_deserializer=decode, response_serializer=encode
+        ),
+        "Stream": grpc.stream_stream_rpc_method_handler(
+            _stream, request_deserializer=decode, response_serializer=encode
+        ),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, handlers),))
-    server.add_insecure_port(f"127.0.0.1:{port}")
+    bound = server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
+    print(bound, flush=True)
     await server.wait_for_termination()
 
 
