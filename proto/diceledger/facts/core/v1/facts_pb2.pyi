@@ -373,6 +373,49 @@ class Answer(_message.Message):
 Global___Answer: _TypeAlias = Answer  # noqa: Y015
 
 @_typing.final
+class Holding(_message.Message):
+    """A card lying in front of a seat.
+
+    copies: the id of the holding that this one acts as (0: it acts as itself). counter: tokens on
+    it. used: how often it was used in this turn. paid: what its owner paid.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    CARD_FIELD_NUMBER: _builtins.int
+    COPIES_FIELD_NUMBER: _builtins.int
+    COUNTER_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    PAID_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    seat: _builtins.int
+    card: _builtins.str
+    copies: _builtins.int
+    counter: _builtins.int
+    used: _builtins.int
+    paid: _builtins.int
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        seat: _builtins.int = ...,
+        card: _builtins.str = ...,
+        copies: _builtins.int = ...,
+        counter: _builtins.int = ...,
+        used: _builtins.int = ...,
+        paid: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["card", b"card", "copies", b"copies", "counter", b"counter", "id", b"id", "paid", b"paid", "seat", b"seat", "used", b"used"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Holding: _TypeAlias = Holding  # noqa: Y015
+
+@_typing.final
 class MatchState(_message.Message):
     """Everything that the log says about a match: lobby, open prompts, the game's table and the result."""
 
