@@ -63,6 +63,7 @@ class Game(Generic[S]):
         default_preset: str = "",
         expansions: tuple[str, ...] = (),
         phrases: Phrases | None = None,
+        board: object = None,
     ) -> None:
         self.id = id
         self.name = name
@@ -82,6 +83,7 @@ class Game(Generic[S]):
         self.default_preset = default_preset
         self.expansions = expansions
         self.phrases: Phrases = phrases or {}
+        self.board = board
         self.cards: dict[str, Card[Me[S]]] = {}
         for deck in decks:
             assert not self.cards.keys() & deck.cards.keys(), "one card id in two decks"

@@ -186,6 +186,10 @@ class Table(Generic[S]):
         """The number as the cards in play make it for this seat."""
         return self._current_index().total(stat, seat)
 
+    def listens(self, kind: str, subject: type) -> bool:
+        """Does any card in play have such a hook?"""
+        return bool(self._current_index().listeners(kind, subject))
+
     def adjust(self, proposal: P, *, first: Seat = NOBODY) -> P | None:
         """The proposal after all automatic replacements; None when one cancelled it."""
         listeners = self._current_index().listeners("replaces", type(proposal))

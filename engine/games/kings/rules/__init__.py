@@ -1,0 +1,1 @@
+"""Rules that do not need a board: gains, losses, dice, cards for sale."""

@@ -1,0 +1,1 @@
+"""King of Tokyo, base game, 2 to 6 players."""
