@@ -62,11 +62,11 @@ class MatchFold:
         On an exception (the facts do not fit the state) nothing has changed.
         """
         groups = self._groups or self._opened(facts)
-        secret = [index for index, fact in enumerate(facts) if has_hidden(type(fact))]
+        sights = _Sights(facts, [viewer for _, group in groups for viewer in group])
         advanced = [
             (fold(seen, state), viewers)
             for state, group in groups
-            for seen, viewers in _split(facts, secret, group)
+            for seen, viewers in sights.split(group)
         ]
         self._groups = _merged(advanced)
         if final:
@@ -107,26 +107,63 @@ class MatchFold:
         }
 
 
-def _split(
-    facts: Sequence[Fact], secret: Sequence[int], group: tuple[int, ...]
-) -> Iterator[tuple[Sequence[Fact], tuple[int, ...]]]:
-    """The facts as the viewers of one group see them; viewers that see the same stay together."""
-    if not secret:
-        yield facts, group
-        return
-    seen_by: dict[tuple[tuple[str, ...], ...], tuple[list[Fact], list[int]]] = {}
-    for viewer in group:
-        seen = redacted((facts[index] for index in secret), viewer)
-        key = tuple(hidden_fields(fact) for fact in seen)
-        if key in seen_by:
-            seen_by[key][1].append(viewer)
-            continue
-        whole = list(facts)
-        for index, fact in zip(secret, seen, strict=True):
-            whole[index] = fact
-        seen_by[key] = (whole, [viewer])
-    for whole, viewers in seen_by.values():
-        yield whole, tuple(viewers)
+class _Sights:
+    """The facts of one commit as each viewer sees them; what looks the same is made only once."""
+
+    __slots__ = ("_facts", "_keys", "_secret", "_versions", "_wholes")
+
+    def __init__(self, facts: Sequence[Fact], viewers: Iterable[int]) -> None:
+        self._facts = facts
+        self._secret = [index for index, fact in enumerate(facts) if has_hidden(type(fact))]
+        # Of each secret fact its different versions, by what is hidden in them.
+        self._versions: list[list[tuple[tuple[str, ...], Fact]]] = [
+            [((), facts[index])] for index in self._secret
+        ]
+        # Which version of each secret fact a viewer sees.
+        self._keys: dict[int, tuple[int, ...]] = {}
+        self._wholes: dict[tuple[int, ...], Sequence[Fact]] = {(0,) * len(self._secret): facts}
+        if self._secret:
+            for viewer in viewers:
+                self._keys[viewer] = self._key(viewer)
+
+    def _key(self, viewer: int) -> tuple[int, ...]:
+        if viewer == EVERYTHING:
+            return (0,) * len(self._secret)
+        seat = Seat(viewer) if viewer != SPECTATOR else None
+        return tuple(
+            self._version(versions, redact(versions[0][1], seat)) for versions in self._versions
+        )
+
+    @staticmethod
+    def _version(versions: list[tuple[tuple[str, ...], Fact]], seen: Fact) -> int:
+        if seen is versions[0][1]:
+            return 0
+        hidden = hidden_fields(seen)
+        for number, (names, _) in enumerate(versions):
+            if names == hidden:
+                return number
+        versions.append((hidden, seen))
+        return len(versions) - 1
+
+    def split(self, group: tuple[int, ...]) -> Iterator[tuple[Sequence[Fact], tuple[int, ...]]]:
+        """The facts for the viewers of a group; viewers that see the same stay together."""
+        if not self._secret:
+            yield self._facts, group
+            return
+        parts: dict[tuple[int, ...], list[int]] = {}
+        for viewer in group:
+            parts.setdefault(self._keys[viewer], []).append(viewer)
+        for key, viewers in parts.items():
+            yield self._whole(key), tuple(viewers)
+
+    def _whole(self, key: tuple[int, ...]) -> Sequence[Fact]:
+        whole = self._wholes.get(key)
+        if whole is None:
+            seen = list(self._facts)
+            for index, versions, number in zip(self._secret, self._versions, key, strict=True):
+                seen[index] = versions[number][1]
+            whole = self._wholes[key] = seen
+        return whole
 
 
 def _merged(
