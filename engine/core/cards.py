@@ -80,7 +80,7 @@ class Lost:
 
 class Card(Generic[M]):
     """One block of a deck module. `text` is our own wording, `sources` the short codes of the rule
-    notes.
+    notes. asks: its questions ("die" for the prompt kind "<card>.die") in English and Chinese.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class Card(Generic[M]):
         tokens: int = 0,
         cost_under: Mapping[Under, int] | None = None,
         text_under: Mapping[Under, tuple[str, str]] | None = None,
+        asks: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         self.id = id
         self.name = name
@@ -115,6 +116,7 @@ class Card(Generic[M]):
         ]
         self.cost_under = dict(cost_under or {})
         self.text_under = dict(text_under or {})
+        self.asks = dict(asks or {})
         self.hooks: list[Hook[M]] = []
         self.intrinsic: list[Hook[M]] = []
 

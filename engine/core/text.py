@@ -6,10 +6,12 @@ A game's phrases are looked up by these keys, each with an English and a Chinese
 * ``option.<id>``     an option without a subject, or whose subject is the key itself
 * ``label.<head>``    an option whose subject is "head:a:b": {0}, {1} as words, {s0}, {s1} as seats
 * ``fact.<tag>``      one line for a fact: the names of its fields; a missing key means: not worth a
-  line
+  line. ``fact.<tag>.<cause>`` and ``fact.<tag>.*`` go before it for facts with that (any) cause.
+  {amount:point|points} gives "1 point" or "3 points".
 * ``word.<value>``    any string value inside a fact or a subject (faces, places, causes)
 
-Card ids need no key: they are looked up in the game's decks.
+Card ids need no key: they are looked up in the game's decks, and so are the questions of a card
+("wings.die" is the question "die" of the card wings).
 """
 
 from __future__ import annotations
@@ -64,6 +66,22 @@ class Words:
         pair = self._game.phrases.get(key) or _CORE_PHRASES.get(key)
         return None if pair is None else pair[self._column]
 
+    def question(self, kind: str) -> str | None:
+        """The template for a kind of prompt: a card's own, or the game's."""
+        card_id, _, name = kind.partition(".")
+        card = self._game.cards.get(card_id)
+        if card is not None and name in card.asks:
+            return card.asks[name][self._column]
+        return self.phrase(f"prompt.{kind}")
+
+    def line(self, tag: str, cause: str) -> str | None:
+        """The template for a fact: the most special one there is."""
+        if cause:
+            special = self.phrase(f"fact.{tag}.{cause}") or self.phrase(f"fact.{tag}.*")
+            if special is not None:
+                return special
+        return self.phrase(f"fact.{tag}")
+
     def word(self, value: str) -> str:
         """A card's name, a word of the game, or the value itself."""
         card = self._game.cards.get(value)
@@ -106,7 +124,7 @@ def describe_prompt(where: MatchState | AnyGame, prompt: Prompt, locale: str = "
     match = where if isinstance(where, MatchState) else None
     game = find_game(where.game) if isinstance(where, MatchState) else where
     words = Words(game, match, locale)
-    template = words.phrase(f"prompt.{prompt.kind}")
+    template = words.question(prompt.kind)
     cause = words.word(prompt.cause) if prompt.cause else ""
     if template is None:
         title = words.word(prompt.kind)
@@ -124,7 +142,7 @@ def describe_fact(
     """One line about a fact, redacted or not; "" for facts that people need not read."""
     words = Words(game or find_game(match.game), match, locale)
     tag = str(type(fact).__struct_config__.tag)
-    template = words.phrase(f"fact.{tag}")
+    template = words.line(tag, getattr(fact, "cause", ""))
     if template is None:
         return ""
     fields: dict[str, str] = {}
@@ -180,4 +198,16 @@ def _shown(words: Words, kind: _Kind, value: object) -> str:
         return words.word(cast("str", value))
     if kind == "texts":
         return words.join([words.word(each) for each in cast("tuple[str, ...]", value)])
-    return str(value)
+    if isinstance(value, tuple):
+        return words.join([str(each) for each in value])
+    return _Count(value) if isinstance(value, int) else str(value)
+
+
+class _Count(str):
+    """A number that knows singular and plural: format spec "point|points"."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        one, separator, many = spec.partition("|")
+        return f"{self} {one if self == '1' else many}" if separator else str(self)

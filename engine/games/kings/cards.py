@@ -33,6 +33,7 @@ def keep(
     adds: Mapping[Stat, Addend] | None = None,
     cost_first: int | None = None,
     text_first: tuple[str, str] | None = None,
+    asks: Mapping[str, tuple[str, str]] | None = None,
     sources: tuple[str, ...] = EVERYWHERE,
 ) -> KingCard:
     """A card that stays in front of its owner. cost_first, text_first: in the first edition."""
@@ -51,6 +52,7 @@ def keep(
             tokens=tokens,
             cost_under={} if cost_first is None else {FIRST: cost_first},
             text_under={} if text_first is None else {FIRST: text_first},
+            asks=asks,
         )
     )
 

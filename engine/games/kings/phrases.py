@@ -82,22 +82,37 @@ KINGS_PHRASES: Final[dict[str, tuple[str, str]]] = {
     "fact.first_player_chosen": ("{seat} begins.", "{seat} 先手。"),
     "fact.turn_began": ("— Turn {turn}: {seat} —", "— 第 {turn} 回合：{seat} —"),
     "fact.dice_rolled": ("{seat} rolls {faces}", "{seat} 掷出 {faces}"),
-    "fact.dice_rerolled": ("{seat} rerolls dice {dice}: {faces}", "{seat} 重掷 {dice}：{faces}"),
+    "fact.turn_began.*": (
+        "— Turn {turn}: {seat} again ({cause}) —",
+        "— 第 {turn} 回合：{seat} 额外回合（{cause}）—",
+    ),
+    "fact.dice_rerolled": (
+        "{cause}: {by} rerolls dice {dice} of {seat}: {faces}",
+        "{cause}：{by} 重掷 {seat} 的 {dice}：{faces}",
+    ),
+    "fact.hearts_lost.smash": (
+        "{by} smashes {seat}: {amount:heart|hearts} lost.",
+        "{by} 击中 {seat}：失去 {amount} 颗心。",
+    ),
+    "fact.dice_rerolled.roll": (
+        "{seat} rerolls dice {dice}: {faces}",
+        "{seat} 重掷 {dice}：{faces}",
+    ),
     "fact.die_set": (
         "{cause}: {seat} turns die {die} to {face}.",
         "{cause}：{seat} 将第 {die} 颗变为 {face}。",
     ),
     "fact.dice_thrown": ("{cause}: {seat} throws {faces}", "{cause}：{seat} 掷出 {faces}"),
     "fact.smashes_added": (
-        "{seat} adds {amount} smash(es) with cards.",
+        "{seat} adds {amount:smash|smashes} with cards.",
         "{seat} 的卡牌增加 {amount} 个爪击。",
     ),
     "fact.points_gained": (
-        "{seat} gains {amount} point(s): {cause}.",
+        "{seat} gains {amount:point|points}: {cause}.",
         "{seat} 获得 {amount} 分：{cause}。",
     ),
     "fact.points_lost": (
-        "{seat} loses {amount} point(s): {cause}.",
+        "{seat} loses {amount:point|points}: {cause}.",
         "{seat} 失去 {amount} 分：{cause}。",
     ),
     "fact.energy_gained": (
@@ -113,23 +128,23 @@ KINGS_PHRASES: Final[dict[str, tuple[str, str]]] = {
         "{seat} 付给 {receiver} {amount} 能量：{cause}。",
     ),
     "fact.hearts_gained": (
-        "{seat} gains {amount} heart(s): {cause}.",
+        "{seat} gains {amount:heart|hearts}: {cause}.",
         "{seat} 获得 {amount} 颗心：{cause}。",
     ),
     "fact.hearts_lost": (
-        "{seat} loses {amount} heart(s): {cause}.",
+        "{seat} loses {amount:heart|hearts}: {cause}.",
         "{seat} 失去 {amount} 颗心：{cause}。",
     ),
     "fact.hearts_trimmed": (
-        "{seat} loses {amount} heart(s) above its maximum.",
+        "{seat} loses {amount:heart|hearts} above its maximum.",
         "{seat} 超出上限的 {amount} 颗心被裁去。",
     ),
     "fact.tokens_put": (
-        "{seat} gets {amount} {token} token: {cause}.",
+        "{seat} gets {amount} {token}: {cause}.",
         "{seat} 得到 {amount} 个{token}标记：{cause}。",
     ),
     "fact.tokens_removed": (
-        "{seat} gets rid of {amount} {token} token(s).",
+        "{seat} gets rid of {amount} {token}.",
         "{seat} 移除 {amount} 个{token}标记。",
     ),
     "fact.monster_guarded": (

@@ -130,6 +130,9 @@ background_dweller = keep(
     cost=4,
     text="You may reroll your threes, as often as you like.",
     text_zh="你可以重掷任意个 3，次数不限。",
+    asks={
+        "dice": ("{seat}, which threes do you roll again?", "{seat}，重掷哪些 3？"),
+    },
 )
 
 
@@ -201,6 +204,12 @@ battery_monster = keep(
         "Charge it with your own energy, the bank doubles it; take 2 at the start of your turn.",
         "放上任意自己的能量，银行放上同样多；你的回合开始时取走 2 点。",
     ),
+    asks={
+        "charge": (
+            "{seat}, how much of your energy do you put on it? ({low} to {high})",
+            "{seat}，放上多少自己的能量？（{low} 到 {high}）",
+        ),
+    },
 )
 
 
@@ -239,7 +248,7 @@ burrowing = keep(
     "Burrowing",
     "掘地",
     cost=5,
-    text="In Tokyo your result has one smash more. When you yield, your follower loses 1 heart.",
+    text="In Tokyo your result has one smash more. When you yield, the next loses 1 heart.",
     text_zh="在东京时你的结果额外增加一个爪击。你撤离时，接替者失去 1 颗心。",
     text_first=(
         "You deal one damage more to monsters in Tokyo. When you yield, the next one loses 1 heart.",

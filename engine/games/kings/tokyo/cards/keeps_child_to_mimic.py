@@ -118,6 +118,12 @@ metamorph = keep(
         "At the end of your turn you may discard keep cards for the energy you paid for them.",
         "你的回合结束时，可弃掉任意张保留牌，获得购买时支付的能量。",
     ),
+    asks={
+        "sell": (
+            "{seat}, which of your cards do you turn into energy?",
+            "{seat}，将哪些卡牌换成能量？",
+        ),
+    },
 )
 
 
@@ -146,6 +152,13 @@ mimic = keep(
     cost=8,
     text="Counts as a keep card in front of any monster. Start of turn: 1 energy to change it.",
     text_zh="视为任一怪兽面前的一张保留牌。回合开始时可付 1 点能量改选。",
+    asks={
+        "model": ("{seat}, which card do you copy?", "{seat}，复制哪张卡牌？"),
+        "change": (
+            "{seat}, pay 1 energy to copy another card?",
+            "{seat}，付 1 能量改为复制另一张卡牌吗？",
+        ),
+    },
 )
 
 

@@ -77,6 +77,12 @@ freeze_time = keep(
     cost=5,
     text="After a turn with three or more ones you may take another turn with one die less.",
     text_zh="掷出至少三个 1 的回合后，你可以再进行一个少一颗骰子的回合。",
+    asks={
+        "again": (
+            "{seat}, take another turn with one die less?",
+            "{seat}，再进行一个少一颗骰子的回合吗？",
+        ),
+    },
 )
 
 
@@ -216,6 +222,9 @@ herd_culler = keep(
     cost=3,
     text="Once per turn you may turn one of your dice to a one.",
     text_zh="每回合一次，可将你的一颗骰子变为 1。",
+    asks={
+        "die": ("{seat}, which die becomes a one?", "{seat}，将哪颗骰子变为 1？"),
+    },
 )
 
 

@@ -76,6 +76,9 @@ opportunist = keep(
     cost=3,
     text="Each newly revealed card is offered to you first, in anybody's turn.",
     text_zh="每张新翻开的卡牌，在任何人的回合都先由你决定是否购买。",
+    asks={
+        "buy": ("{seat}, snap up a card that was just revealed?", "{seat}，抢购刚翻开的卡牌吗？"),
+    },
 )
 
 
@@ -135,6 +138,10 @@ plot_twist = keep(
     cost=3,
     text="Once: turn one of your dice to any face, then discard this card.",
     text_zh="一次性：将你的一颗骰子变为任意面，然后弃掉此卡。",
+    asks={
+        "die": ("{seat}, which die do you turn?", "{seat}，改变哪颗骰子？"),
+        "face": ("{seat}, to which face?", "{seat}，变为哪一面？"),
+    },
 )
 
 
@@ -203,6 +210,9 @@ psychic_probe = keep(
     cost=3,
     text="Once in each other turn reroll one die of that monster. A heart: discard this card.",
     text_zh="其他怪兽的每个回合一次，可重掷其一颗骰子。若为心，弃掉此卡。",
+    asks={
+        "die": ("{seat}, reroll one of these dice?", "{seat}，重掷其中一颗骰子吗？"),
+    },
 )
 
 

@@ -207,6 +207,10 @@ stretchy = keep(
     cost=3,
     text="Pay 2 energy to turn one of your dice to any face.",
     text_zh="付 2 点能量，将你的一颗骰子变为任意面。",
+    asks={
+        "die": ("{seat}, which die do you turn?", "{seat}，改变哪颗骰子？"),
+        "face": ("{seat}, to which face?", "{seat}，变为哪一面？"),
+    },
 )
 
 
