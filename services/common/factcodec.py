@@ -79,6 +79,11 @@ class Codec:
         self._encoders = {cls: self._encoder(shape) for cls, shape in self._shapes.items()}
         self._decoders = {cls: self._decoder(shape) for cls, shape in self._shapes.items()}
         self._by_url = {shape.type_url: shape for shape in self._shapes.values()}
+        self._facts = {
+            cls: (self._encoders[cls], shape.type_url, _hideable(shape))
+            for cls, shape in self._shapes.items()
+            if shape.tag
+        }
 
     def encode(self, value: msgspec.Struct) -> Message:
         """The message of a struct; hidden fields are left out."""
@@ -93,14 +98,10 @@ class Codec:
 
     def encode_redacted(self, fact: Fact) -> tuple[EncodedFact, tuple[str, ...]]:
         """A fact as some viewer sees it, and the names of its hidden fields."""
-        shape = self._shapes[type(fact)]
-        value = self._encoders[type(fact)](fact).SerializeToString()
-        hidden = tuple(
-            field.name
-            for field in shape.fields
-            if field.hidden_ok and type(getattr(fact, field.name)) is Hidden
-        )
-        return EncodedFact(shape.type_url, value), hidden
+        encode, type_url, hideable = self._facts[type(fact)]
+        value = encode(fact).SerializeToString()
+        hidden = tuple([name for name in hideable if type(getattr(fact, name)) is Hidden])
+        return EncodedFact(type_url, value), hidden
 
     def decode_fact(self, type_url: str, value: bytes, hidden: Iterable[str] = ()) -> Fact:
         """The fact of these bytes, with HIDDEN in the fields named. Raises BadFact, UnknownFact."""
@@ -140,7 +141,7 @@ class Codec:
         if message.ByteSize() != size:
             _refuse_newer_fields(shape.type_url, type(message)(), value)
         for name in hidden:
-            if not any(field.hidden_ok and field.name == name for field in shape.fields):
+            if name not in _hideable(shape):
                 raise BadFact(shape.type_url, f"{name} cannot be hidden")
         try:
             return self._decoders[shape.cls](message, hidden)
@@ -157,7 +158,7 @@ class Codec:
             for field in shape.fields
             if field.scalar in ("message", "any")
         )
-        hideable = tuple(field.name for field in shape.fields if field.hidden_ok)
+        hideable = _hideable(shape)
         names_hidden = shape.names_hidden
         as_dict = msgspec.structs.asdict
 
@@ -283,6 +284,10 @@ class _Fault(Exception):
     def __init__(self, detail: str, *, is_newer: bool = False) -> None:
         super().__init__(detail)
         self.is_newer = is_newer
+
+
+def _hideable(shape: MessageShape) -> tuple[str, ...]:
+    return tuple(field.name for field in shape.fields if field.hidden_ok)
 
 
 def _unchanged(_: Message, value: Any) -> Any:
