@@ -7,7 +7,15 @@ the same names.
 from services.client.bots import Bot, GreedyBot, RandomBot
 from services.client.channels import Tls
 from services.client.client import Client, connect
-from services.client.matches import Command, Player, Record, open_match, play_match, take_part
+from services.client.matches import (
+    Command,
+    Player,
+    Record,
+    open_match,
+    play_match,
+    play_on,
+    take_part,
+)
 from services.client.play import PlayStream
 from services.client.questions import Question
 from services.client.receipts import Created, Joined, Receipt
@@ -43,6 +51,7 @@ __all__ = [
     "new_request_id",
     "open_match",
     "play_match",
+    "play_on",
     "seat_viewer",
     "take_part",
     "token_file",

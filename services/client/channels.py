@@ -40,6 +40,11 @@ class Tls:
         )
 
 
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    return host == "localhost" or host == "::1" or host.startswith("127.")
+
+
 def _content(path: Path | None) -> bytes | None:
     return None if path is None else path.read_bytes()
 
@@ -77,9 +82,12 @@ class Channels:
         return channel
 
     def _open(self, address: str) -> grpc.aio.Channel:
+        # A proxy of the environment is for the network, never for this very machine.
+        proxied = ("grpc.enable_http_proxy", int(not _is_loopback(address)))
+        options = (*_OPTIONS, proxied)
         if self._credentials is None:
-            return grpc.aio.insecure_channel(address, options=_OPTIONS)
-        return grpc.aio.secure_channel(address, self._credentials, options=_OPTIONS)
+            return grpc.aio.insecure_channel(address, options=options)
+        return grpc.aio.secure_channel(address, self._credentials, options=options)
 
     def avoid(self, address: str) -> None:
         """A call over `address` failed: use the next one, unless that has happened already."""

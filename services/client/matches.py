@@ -87,7 +87,6 @@ async def take_part(
     bot: Bot,
     *,
     hashes: bool = False,
-    spectate: Spectator | None = None,
 ) -> Record:
     """Watch a match over `stream` and answer every prompt of the seat, until the match is over.
 
@@ -101,10 +100,6 @@ async def take_part(
         if hashes:
             record.state_hashes[update.sequence] = state_hash(update.state)
             record.commit_hashes[update.sequence] = update.hash
-        if spectate is not None:
-            shown = spectate(update)
-            if shown is not None:
-                await shown
         for question in update.questions:
             prompt = question.prompt
             if prompt.seat != seat or prompt.id in answered:
@@ -136,26 +131,45 @@ async def play_match(
     preset: str = "",
     options: Mapping[str, str] | None = None,
     hashes: bool = False,
+) -> list[Record]:
+    """Open and play one whole match; return what each player saw, in seat order."""
+    match_id = await open_match(host, players, game, preset=preset, options=options)
+    return await play_on(match_id, players, hashes=hashes)
+
+
+async def play_on(
+    match_id: str,
+    players: Sequence[Player],
+    *,
+    hashes: bool = False,
+    spectator: Client | None = None,
     spectate: Spectator | None = None,
 ) -> list[Record]:
-    """Play one whole match; return what each player saw, in seat order.
+    """Play a started match to its end, each player over a stream of its own.
 
-    `spectate` is called with the updates as the first player gets them. The first failure of a
-    player ends the others and is raised.
+    Players sit in order from seat 1. `spectate` is called with each update as `spectator` gets
+    it. The first failure ends the others and is raised.
     """
-    match_id = await open_match(host, players, game, preset=preset, options=options)
 
     async def play(seat: int, player: Player) -> Record:
-        watcher = spectate if seat == 1 else None
         async with player.client.play() as stream:
-            return await take_part(
-                stream, match_id, seat, player.bot, hashes=hashes, spectate=watcher
-            )
+            return await take_part(stream, match_id, seat, player.bot, hashes=hashes)
 
-    tasks = [asyncio.create_task(play(seat, player)) for seat, player in enumerate(players, 1)]
+    async def watch(client: Client, show: Spectator) -> None:
+        async for update in client.watch(match_id):
+            shown = show(update)
+            if shown is not None:
+                await shown
+
+    playing = [asyncio.create_task(play(seat, each)) for seat, each in enumerate(players, 1)]
+    watching: list[asyncio.Task[None]] = []
+    if spectator is not None and spectate is not None:
+        watching.append(asyncio.create_task(watch(spectator, spectate)))
     try:
-        return list(await asyncio.gather(*tasks))
+        records = await asyncio.gather(*playing)
+        await asyncio.gather(*watching)
     finally:
-        for task in tasks:
+        for task in (*playing, *watching):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*playing, *watching, return_exceptions=True)
+    return list(records)

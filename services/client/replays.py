@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import grpc.aio
@@ -33,11 +34,10 @@ class ReplayCalls:
     """Calls of the replay service for one caller."""
 
     def __init__(self, channels: Channels, credentials: Credentials, policy: RetryPolicy) -> None:
-        patient = RetryPolicy(
+        patient = replace(
+            policy,
             total_s=max(policy.total_s, _LONG_ATTEMPT_S),
             attempt_s=max(policy.attempt_s, _LONG_ATTEMPT_S / 2),
-            first_wait_s=policy.first_wait_s,
-            longest_wait_s=policy.longest_wait_s,
         )
         self._caller: Caller[replay_pb2_grpc.ReplayServiceAsyncStub] = Caller(
             _replay_stub, channels, credentials, patient

@@ -29,6 +29,13 @@ class RetryPolicy:
     attempt_s: float = 5.0
     first_wait_s: float = 0.05
     longest_wait_s: float = 1.0
+    # Hears of every failure that is followed by another attempt: for logs and figures.
+    on_failure: Callable[[ApiError], None] | None = None
+
+    def tell(self, error: ApiError) -> None:
+        """Another attempt will follow `error`."""
+        if self.on_failure is not None:
+            self.on_failure(error)
 
 
 def is_retriable(error: ApiError) -> bool:
@@ -71,6 +78,7 @@ class Patience:
             self._since = time.monotonic()
         if self.left_s <= 0:
             raise error
+        self.policy.tell(error)
         doubled = max(self.policy.first_wait_s, self._bound_s * 2)
         self._bound_s = min(self.policy.longest_wait_s, doubled)
         # Jitter only spreads the load; nothing secret depends on it.

@@ -1,7 +1,10 @@
 """Bots: they answer prompts over the wire and in the same process alike."""
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
 from services.client.bots.base import (
-    BOT_KINDS,
     Advice,
     Bot,
     GreedyBot,
@@ -9,5 +12,30 @@ from services.client.bots.base import (
     random_answer,
     seeded,
 )
+from services.client.bots.tokyo import TokyoAdvice
 
-__all__ = ["BOT_KINDS", "Advice", "Bot", "GreedyBot", "RandomBot", "random_answer", "seeded"]
+BotKind = Literal["greedy", "random"]
+
+# Game id to what makes a greedy bot good at it.
+ADVICE: Final[Mapping[str, Callable[[], Advice]]] = MappingProxyType({"king_of_tokyo": TokyoAdvice})
+
+
+def make_bot(kind: BotKind, game: str, seed: str) -> Bot:
+    """A bot of a kind; "greedy" is random in a game that nobody wrote advice for."""
+    if kind == "greedy" and game in ADVICE:
+        return GreedyBot(ADVICE[game](), seed)
+    return RandomBot(seed)
+
+
+__all__ = [
+    "ADVICE",
+    "Advice",
+    "Bot",
+    "BotKind",
+    "GreedyBot",
+    "RandomBot",
+    "TokyoAdvice",
+    "make_bot",
+    "random_answer",
+    "seeded",
+]

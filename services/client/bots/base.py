@@ -1,7 +1,6 @@
 """What a bot is, and the one that needs no rules: any legal answer, read off the prompt."""
 
 import random
-from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from engine import Answer, MatchState, Prompt
@@ -72,21 +71,3 @@ def seeded(seed: str) -> random.Random:
     """A generator whose draws depend on the text alone, on every machine and hash seed."""
     # Choices of a bot need no secrecy, they need repeatability.
     return random.Random(seed)  # noqa: S311
-
-
-BotMaker = Callable[[str], Bot]
-
-
-def make_bot(kind: str, game: str, seed: str, advice: Mapping[str, Callable[[], Advice]]) -> Bot:
-    """A bot by name: "random", or "greedy", which is random in a game nobody wrote advice for.
-
-    Raises KeyError for another name.
-    """
-    if kind not in BOT_KINDS:
-        raise KeyError(kind)
-    if kind == "greedy" and game in advice:
-        return GreedyBot(advice[game](), seed)
-    return RandomBot(seed)
-
-
-BOT_KINDS = ("greedy", "random")

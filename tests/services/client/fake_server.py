@@ -136,13 +136,16 @@ class FakeMatch:
 
 
 class _OneAtATime:
-    """A stream may be written to by one task at a time only."""
+    """A stream is written to by one task at a time only, and no write may be cancelled."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
         self._lock = asyncio.Lock()
 
     async def write(self, response: match_pb2.PlayResponse) -> None:
+        await asyncio.shield(asyncio.create_task(self._write(response)))
+
+    async def _write(self, response: match_pb2.PlayResponse) -> None:
         async with self._lock:
             await self._context.write(response)
 

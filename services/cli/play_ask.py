@@ -1,0 +1,163 @@
+"""A question on the terminal: show it, read a line, make an answer of it."""
+
+import asyncio
+import os
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rich.columns import Columns
+from rich.console import Console
+from rich.text import Text
+
+from engine import Answer, Prompt, Refusal, check_answer
+from services.cli.main_options import Locale
+from services.client import Question
+
+# Options whose labels are shorter than this stand side by side.
+_SHORT: Final = 28
+_CHUNK: Final = 4096
+_HELP: Final = {
+    "en": "Type the numbers of your choices, separated by spaces; Enter alone takes what is marked "
+    "with *. t: table, q: quit (the match is kept), ?: this help.",
+    "zh": "输入选项的编号，用空格分隔；直接回车则取带 * 的默认答案。"
+    "t：牌桌，q：退出（对局会保留），?：帮助。",
+}
+
+Wish = Literal["quit", "table", "help"]
+_WISHES: Final[dict[str, Wish]] = {
+    "q": "quit",
+    "quit": "quit",
+    "t": "table",
+    "table": "table",
+    "?": "help",
+    "h": "help",
+    "help": "help",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """A line that is no answer; `sentence` says why."""
+
+    sentence: str
+
+
+def help_text(locale: Locale) -> str:
+    """How to answer."""
+    return _HELP[locale]
+
+
+def read_reply(prompt: Prompt, line: str, locale: Locale = "en") -> Answer | Wish | Misread:
+    """What a typed line means: an answer that the prompt allows, a wish, or nothing legal."""
+    words = line.replace(",", " ").lower().split()
+    if not words:
+        return prompt.default
+    if len(words) == 1 and words[0] in _WISHES:
+        return _WISHES[words[0]]
+    try:
+        numbers = [int(word) for word in words]
+    except ValueError:
+        return Misread(help_text(locale))
+    answer = _answer(prompt, numbers)
+    if isinstance(answer, Misread):
+        return answer
+    refusal = check_answer(prompt, answer)
+    return answer if refusal is None else Misread(_shown(refusal, locale))
+
+
+def _answer(prompt: Prompt, numbers: list[int]) -> Answer | Misread:
+    match prompt.form:
+        case "select":
+            # 0 says "none of them", for questions whose default is something else.
+            if numbers == [0]:
+                return Answer()
+            if not all(1 <= number <= len(prompt.options) for number in numbers):
+                return Misread(f"1 – {len(prompt.options)}")
+            return Answer(picks=tuple(prompt.options[number - 1].id for number in numbers))
+        case "number":
+            return Answer(number=numbers[0]) if len(numbers) == 1 else Misread("1")
+        case "allocate":
+            return Answer(amounts=tuple(numbers))
+
+
+def _shown(refusal: Refusal, locale: Locale) -> str:
+    # The ids that would be legal mean nothing to a person; the options are on the screen.
+    sentence = refusal.message(locale)
+    for mark in (" Legal:", " 可选"):
+        sentence = sentence.partition(mark)[0]
+    return sentence
+
+
+def show_question(out: Console, question: Question, locale: Locale) -> None:
+    """Print the question with its numbered options, the default marked."""
+    prompt = question.prompt
+    title = Text.assemble(("? ", "bold magenta"), (question.title, "bold"))
+    bounds = _bounds(prompt, locale)
+    if bounds:
+        title.append(f"  {bounds}", style="dim")
+    out.print(title)
+    lines = [_option(question, number) for number in range(1, len(prompt.options) + 1)]
+    if lines and max(line.cell_len for line in lines) < _SHORT:
+        out.print(Columns(lines, padding=(0, 3), equal=False, expand=False))
+    else:
+        for line in lines:
+            out.print(line)
+
+
+def _option(question: Question, number: int) -> Text:
+    prompt = question.prompt
+    option = prompt.options[number - 1]
+    is_default = option.id in prompt.default.picks
+    line = Text.assemble(
+        (f"  {number}", "bold magenta"), ("*" if is_default else " "), question.labels[number - 1]
+    )
+    if prompt.form == "allocate":
+        line.append(f"  (0–{prompt.limits[number - 1]})", style="dim")
+    return line
+
+
+def _bounds(prompt: Prompt, locale: Locale) -> str:
+    english = locale == "en"
+    if prompt.form == "number":
+        return f"{prompt.low}–{prompt.high}, Enter = {prompt.default.number}"
+    span = str(prompt.low) if prompt.low == prompt.high else f"{prompt.low}–{prompt.high}"
+    if prompt.form == "allocate":
+        amounts = " ".join(str(amount) for amount in prompt.default.amounts)
+        words = "distribute {0}, Enter = {1}" if english else "分配 {0}，回车 = {1}"
+        return words.format(span, amounts)
+    if prompt.default.picks:
+        return ("pick {0}, Enter = *" if english else "选 {0}，回车 = *").format(span)
+    return ("pick {0}, Enter = none" if english else "选 {0}，回车 = 不选").format(span)
+
+
+class Lines:
+    """Lines of standard input, awaited without a thread and without touching the terminal."""
+
+    def __init__(self, descriptor: int = 0) -> None:
+        self._descriptor = descriptor
+        self._pending = b""
+
+    async def next(self) -> str | None:
+        """The next line without its end; None when there is no more input."""
+        while b"\n" not in self._pending:
+            await self._readable()
+            chunk = os.read(self._descriptor, _CHUNK)
+            if not chunk:
+                last, self._pending = self._pending, b""
+                return last.decode(errors="replace").strip() if last else None
+            self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line.decode(errors="replace").strip()
+
+    async def _readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        try:
+            loop.add_reader(self._descriptor, ready.set)
+        except PermissionError:
+            # A regular file is always readable, and cannot be polled.
+            return
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(self._descriptor)

@@ -1,0 +1,197 @@
+"""How a King game looks on a terminal: dice with symbols, turn headings, the monsters' table."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from engine import Fact, Holding, MatchState, Seat, Words, find_game
+from engine.games.kings import facts as f
+from engine.games.kings.state import KingsState, Monster
+from services.cli.main_options import Locale
+from services.cli.render_words import say
+
+# Face: its symbol and its colour.
+_FACES: Final[dict[str, tuple[str, str]]] = {
+    "one": ("1", "bold white on grey30"),
+    "two": ("2", "bold white on grey30"),
+    "three": ("3", "bold white on grey30"),
+    "heart": ("♥", "bold white on red3"),
+    "energy": ("⚡", "bold black on green3"),
+    "smash": ("✊", "bold black on orange1"),
+    "destruction": ("▣", "bold white on purple4"),
+    "celebrity": ("★", "bold black on yellow3"),
+    "ouch": ("☠", "bold white on grey15"),
+}
+_HEART, _ENERGY, _POINT = "♥", "⚡", "★"
+_OUTSIDE: Final = "outside"
+_SUBSTITUTE: Final = ("?", "reverse")
+
+# What a fact is about, at a glance: symbol and colour in front of the engine's line.
+_MARKS: Final[dict[type[Fact], tuple[str, str]]] = {
+    f.PointsGained: (_POINT, "yellow"),
+    f.PointsLost: (_POINT, "yellow dim"),
+    f.EnergyGained: (_ENERGY, "green"),
+    f.EnergyLost: (_ENERGY, "green dim"),
+    f.EnergyGiven: (_ENERGY, "green"),
+    f.HeartsGained: (_HEART, "red"),
+    f.HeartsLost: (_HEART, "bold red"),
+    f.HeartsTrimmed: (_HEART, "red dim"),
+    f.PlaceEntered: ("▲", "bold cyan"),
+    f.PlaceYielded: ("▼", "cyan"),
+    f.PlaceHeld: ("■", "cyan"),
+    f.MonsterMoved: ("▸", "cyan"),
+    f.CardBought: ("✚", "magenta"),
+    f.CardTakenOver: ("✚", "magenta"),
+    f.CardCopied: ("✚", "magenta"),
+    f.CardDiscarded: ("✖", "magenta dim"),
+    f.CardsSwept: ("✖", "magenta dim"),
+    f.CardRevealed: ("·", "dim"),
+    f.MonsterEliminated: ("☠", "bold white on red3"),
+    f.MonsterReborn: ("☼", "bold yellow"),
+}
+
+
+class KingsLook:
+    """The look of King of Tokyo and King of New York."""
+
+    def __init__(self, locale: Locale) -> None:
+        self._locale: Locale = locale
+
+    def show(
+        self, before: MatchState, after: MatchState, fact: Fact
+    ) -> Sequence[RenderableType] | None:
+        """Headings, dice, and the engine's lines with a symbol in front."""
+        match fact:
+            case f.FirstPlayerRolled():
+                return [self._dice(after.name_of(fact.seat), fact.faces, None)]
+            case f.TurnBegan():
+                return self._heading(before, after, fact)
+            case f.DiceRolled():
+                return [self._dice(say(self._locale, "rolls"), fact.faces, None)]
+            case f.DiceRerolled():
+                table = after.table
+                assert isinstance(table, KingsState), "dice are rolled at a King's table"
+                return [self._dice(self._reroll_label(after, fact), table.dice, fact.dice)]
+            case f.DiceThrown():
+                label = self._words(after).word(fact.cause)
+                return [self._dice(label, fact.faces, None)]
+            case _:
+                return None
+
+    def mark(self, fact: Fact) -> tuple[str, str]:
+        """Symbol and colour for the engine's line about a fact."""
+        return _MARKS.get(type(fact), ("·", ""))
+
+    def _words(self, match: MatchState) -> Words:
+        return Words(find_game(match.game), match, self._locale)
+
+    def _reroll_label(self, match: MatchState, fact: f.DiceRerolled) -> str:
+        label = say(self._locale, "rerolls")
+        if fact.cause in ("", "roll"):
+            return label
+        return self._words(match).word(fact.cause)
+
+    def _heading(
+        self, before: MatchState, after: MatchState, fact: f.TurnBegan
+    ) -> Sequence[RenderableType]:
+        parts: list[RenderableType] = [Text()]
+        table = before.table
+        # Once a round everybody's state is shown as a whole.
+        if isinstance(table, KingsState) and fact.round_seat == _round_leader(table):
+            parts += [Padding(self._table(before, table), (0, 0, 0, 2)), Text()]
+        title = Text.assemble(
+            (say(self._locale, "turn", fact.turn), "bold"),
+            " · ",
+            (after.name_of(fact.seat), "bold cyan"),
+        )
+        if fact.cause:
+            title.append(f"  ({say(self._locale, 'again', self._words(after).word(fact.cause))})")
+        parts.append(Rule(title, align="left", style="grey42"))
+        return parts
+
+    def _dice(
+        self, label: str, faces: Sequence[str], fresh: Sequence[int] | None
+    ) -> RenderableType:
+        """A row of dice; with `fresh`, all but those (counted from 1) were kept and are dimmed."""
+        line = Text.assemble((f"{label:<10}", "dim"), " ")
+        for number, face in enumerate(faces, 1):
+            symbol, style = _FACES.get(face, _SUBSTITUTE)
+            is_kept = fresh is not None and number not in fresh
+            line.append(f"[{symbol}]", style="dim" if is_kept else style)
+            line.append(" ")
+        return Padding(line, (0, 0, 0, 2))
+
+    def table(self, state: MatchState) -> RenderableType | None:
+        """Monsters with hearts, energy, points, place and cards; then what is for sale."""
+        table = state.table
+        return self._table(state, table) if isinstance(table, KingsState) else None
+
+    def _table(self, match: MatchState, table: KingsState) -> RenderableType:
+        words = self._words(match)
+        grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+        grid.add_column(say(self._locale, "monster"))
+        for symbol, style in ((_HEART, "red"), (_ENERGY, "green"), (_POINT, "yellow")):
+            grid.add_column(symbol, justify="right", style=style)
+        grid.add_column(say(self._locale, "place"))
+        grid.add_column(say(self._locale, "cards"), ratio=1)
+        for monster in table.monsters:
+            grid.add_row(*self._row(words, match, table, monster))
+        on_sale = [words.word(slot.card) for slot in table.market if slot.card]
+        if not on_sale:
+            return grid
+        prices = self._prices(match, table)
+        wares = ", ".join(
+            f"{name} {price}{_ENERGY}" for name, price in zip(on_sale, prices, strict=True)
+        )
+        return Group(grid, Text(f"{say(self._locale, 'for_sale')} {wares}", style="dim"))
+
+    def _prices(self, match: MatchState, table: KingsState) -> list[int]:
+        cards = find_game(match.game).cards
+        return [cards[slot.card].cost for slot in table.market if slot.card]
+
+    def _row(
+        self, words: Words, match: MatchState, table: KingsState, monster: Monster
+    ) -> list[RenderableType]:
+        name = match.name_of(monster.seat)
+        if not monster.alive:
+            gone = Text(name, style="dim strike")
+            return [gone, "", "", "", Text(say(self._locale, "out"), style="dim"), ""]
+        in_tokyo = monster.place != _OUTSIDE
+        place = Text(words.word(monster.place), style="bold cyan" if in_tokyo else "dim")
+        tokens = "".join(
+            f" +{count} {words.word(token)}"
+            for token, count in (("poison", monster.poison), ("shrink", monster.shrink))
+            if count
+        )
+        return [
+            Text(name + tokens, style="bold" if monster.seat == table.active else ""),
+            str(monster.hearts),
+            str(monster.energy),
+            str(monster.points),
+            place,
+            Text(", ".join(_card(words, table, each) for each in table.held_by(monster.seat))),
+        ]
+
+
+def _card(words: Words, table: KingsState, holding: Holding) -> str:
+    name = words.word(holding.card)
+    if holding.copies:
+        model = next((each for each in table.holdings if each.id == holding.copies), None)
+        if model is not None:
+            name += f" = {words.word(model.card)}"
+    return f"{name} ({holding.counter})" if holding.counter else name
+
+
+def _round_leader(table: KingsState) -> Seat:
+    """The seat whose turn opens a round: who began, or the next one still alive."""
+    living = table.living()
+    if not table.turn:
+        return Seat(0)
+    if table.first in living:
+        return table.first
+    return table.clockwise(table.first)[0] if living else Seat(0)

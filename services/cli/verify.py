@@ -1,0 +1,101 @@
+"""`diceledger verify`: check an exported match without a server."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from services.cli.main_guard import FAILED, CommandFailed
+from services.cli.main_options import JsonOption
+from services.cli.render_console import console, print_json
+from services.common.verify import Check, CheckStatus, Report, verify_file
+
+# What each check means to somebody who has never heard of it.
+_MEANINGS: Final[dict[str, str]] = {
+    "file": "every byte is what was exported",
+    "chain": "no commit is missing, changed or out of order",
+    "admission": "one log, one owner at a time, no command twice",
+    "rules": "every turn, played again by the rules, gives the same",
+    "dice": "every die comes from the seed promised at the start",
+    "read_model": "what queries show is what the log says",
+}
+_SIGNS: Final[dict[CheckStatus, str]] = {
+    CheckStatus.PASSED: "[bold green]✓[/]",
+    CheckStatus.FAILED: "[bold red]✗[/]",
+    CheckStatus.NOT_APPLICABLE: "[dim]–[/]",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="verify", rich_help_panel="Recorded matches")(_verify)
+
+
+def _verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file made by an export.")],
+    json: JsonOption = False,
+) -> None:
+    """Check a recorded match: its bytes, its chain of hashes, its rules and its dice.
+
+    Needs no server and no network. Exits 0 when everything is right, else 1, and says where the
+    first fault of each kind is.
+    """
+    report = checked_file(file)
+    if json:
+        print_json({"file": str(file), **report_json(report)})
+    else:
+        out = console()
+        show_checks(out, report.checks)
+        verdict = "[bold green]verified[/]" if report.passed else "[bold red]NOT verified[/]"
+        out.print(f"{escape(str(file))}: match {report.match_id or '?'} {verdict}")
+    if not report.passed:
+        raise typer.Exit(FAILED)
+
+
+def checked_file(file: Path) -> Report:
+    """Check a file. Raises CommandFailed when it cannot be read."""
+    if file.is_dir():
+        raise CommandFailed(f"{file} is a directory; name a .dlmatch file.")
+    try:
+        return verify_file(file)
+    except FileNotFoundError:
+        raise CommandFailed(f"There is no file {file}.") from None
+    except OSError as error:
+        raise CommandFailed(f"{file} cannot be read: {error.strerror or error}.") from None
+
+
+def show_checks(out: Console, checks: tuple[Check, ...]) -> None:
+    """Print a line for each check, and under it where its first fault is."""
+    grid = Table(box=None, show_header=False, padding=(0, 1), pad_edge=True)
+    for check in checks:
+        count = f"[dim]{check.count:,}[/]" if check.count else ""
+        meaning = _MEANINGS.get(check.check, "")
+        grid.add_row(_SIGNS[check.status], check.check.replace("_", " "), count, escape(meaning))
+        if check.finding:
+            where = f"sequence {check.sequence}: " if check.sequence else ""
+            style = "red" if check.status is CheckStatus.FAILED else "dim"
+            grid.add_row("", "", "", f"[{style}]{escape(where + check.finding)}[/]")
+    out.print(grid)
+
+
+def report_json(report: Report) -> dict[str, object]:
+    """A report for programs."""
+    return {
+        "passed": report.passed,
+        "match_id": report.match_id,
+        "last_sequence": report.last_sequence,
+        "state_hash": report.state_hash.hex(),
+        "checks": [
+            {
+                "check": check.check,
+                "status": str(check.status),
+                "count": check.count,
+                "sequence": check.sequence,
+                "finding": check.finding,
+            }
+            for check in report.checks
+        ],
+    }

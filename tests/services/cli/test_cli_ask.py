@@ -1,0 +1,119 @@
+"""What a person types, and what is made of it."""
+
+import io
+import os
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from engine import Answer, Option, Prompt, PromptId, Seat
+from services.cli.play_ask import Lines, Misread, read_reply, show_question
+from services.client import Question
+
+
+def _select(low: int, high: int, default: tuple[str, ...] = ()) -> Prompt:
+    options = tuple(Option(f"die:{n}", f"die:{n}:smash") for n in range(1, 4))
+    return Prompt(
+        id=PromptId("p1"),
+        seat=Seat(1),
+        kind="reroll",
+        low=low,
+        high=high,
+        options=options,
+        default=Answer(picks=default),
+    )
+
+
+NUMBER = Prompt(
+    id=PromptId("p2"),
+    seat=Seat(1),
+    kind="how_many",
+    form="number",
+    low=1,
+    high=5,
+    default=Answer(number=2),
+)
+ALLOCATE = Prompt(
+    id=PromptId("p3"),
+    seat=Seat(1),
+    kind="use_hearts",
+    form="allocate",
+    low=3,
+    high=3,
+    options=(Option("heal"), Option("poison")),
+    limits=(2, 2),
+    default=Answer(amounts=(2, 1)),
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "line", "expected"),
+    [
+        (_select(0, 3), "1 3", Answer(picks=("die:1", "die:3"))),
+        (_select(0, 3), "3,1", Answer(picks=("die:3", "die:1"))),
+        (_select(0, 3, ("die:2",)), "", Answer(picks=("die:2",))),
+        (_select(0, 3, ("die:2",)), "0", Answer()),
+        (NUMBER, "4", Answer(number=4)),
+        (NUMBER, "", Answer(number=2)),
+        (ALLOCATE, "1 2", Answer(amounts=(1, 2))),
+        (ALLOCATE, "", Answer(amounts=(2, 1))),
+        (NUMBER, "q", "quit"),
+        (NUMBER, "T", "table"),
+        (NUMBER, "?", "help"),
+    ],
+)
+def test_a_line_becomes_an_answer(prompt: Prompt, line: str, expected: object) -> None:
+    assert read_reply(prompt, line) == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "line"),
+    [
+        (_select(0, 3), "4"),
+        (_select(0, 3), "1 1"),
+        (_select(1, 1), "0"),
+        (_select(0, 3), "first"),
+        (_select(0, 3), "-1"),
+        (NUMBER, "6"),
+        (NUMBER, "1 2"),
+        (ALLOCATE, "3 0"),
+        (ALLOCATE, "1"),
+        (ALLOCATE, "1 1"),
+    ],
+)
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_what_is_not_legal_is_explained(prompt: Prompt, line: str, locale: str) -> None:
+    reply = read_reply(prompt, line, locale)  # type: ignore[arg-type]  # a parameter's literal
+    assert isinstance(reply, Misread)
+    assert reply.sentence
+    assert "die:" not in reply.sentence
+
+
+def test_a_question_shows_its_numbered_options_and_marks_the_default() -> None:
+    out = io.StringIO()
+    prompt = _select(0, 3, ("die:2",))
+    question = Question(prompt, "Which dice?", ("die 1", "die 2", "die 3"), 0)
+    show_question(Console(file=out, width=100), question, "en")
+    text = out.getvalue()
+    assert "Which dice?" in text
+    assert "2*die 2" in text
+    assert "1 die 1" in text
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reader, writer = os.pipe()
+    yield reader, writer
+    os.close(reader)
+
+
+async def test_lines_are_read_as_they_come(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    lines = Lines(reader)
+    os.write(writer, "1 2\n\nzwölf".encode())
+    os.close(writer)
+    assert await lines.next() == "1 2"
+    assert await lines.next() == ""
+    assert await lines.next() == "zwölf"
+    assert await lines.next() is None
