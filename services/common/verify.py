@@ -6,7 +6,8 @@ ends in a report. What is compared with Redis is the replay service's business.
 
 =========== ====================================================================================
 chain       the commits follow each other without gap, by sequence and by hash, to one end
-admission   one match of one log and partition, epochs that only grow, no request twice
+admission   one match of one log and partition, epochs that only grow, no request twice, and every
+            commit begins with what its cause asked for
 rules       every turn run again by today's rules gives the same facts
 dice        the revealed seed is the committed one and gives every drawn value
 read_model  Redis holds what the fold gives (replay service only)
@@ -22,7 +23,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
+from google.protobuf.message import DecodeError
+
+from diceledger.match.v1 import match_pb2
 from engine import (
+    Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
     Fact,
@@ -42,8 +47,9 @@ from engine import (
     state_hash,
 )
 from services.common.bundle import BundleDamaged, BundledCommit, BundleTrailer, read_bundle
-from services.common.commits import Kind, ParsedCommit
+from services.common.commits import Cause, How, Kind, ParsedCommit
 from services.common.factcodec import BadFact
+from services.common.prompts_wire import answer_from_wire
 
 CheckName = Literal["chain", "admission", "rules", "dice", "read_model", "file"]
 _SHOWN_MAX: Final = 300
@@ -311,7 +317,9 @@ def _short(digest: bytes) -> str:
 def _check_admission(record: _Record, epoch_at: Callable[[int], int] | None) -> int:
     before: Placed | None = None
     requests: dict[tuple[str, str], int] = {}
-    for placed in record.commits:
+    # Who sits where, as it is learnt from the facts; 0 is the host.
+    people: dict[int, str] = {}
+    for number, placed in enumerate(record.commits):
         commit = placed.commit
         _check_place(before, placed)
         if epoch_at is not None and epoch_at(placed.offset) != commit.epoch:
@@ -325,6 +333,8 @@ def _check_admission(record: _Record, epoch_at: Callable[[int], int] | None) -> 
             first = requests.setdefault((cause.actor, cause.request_id), commit.sequence)
             if first != commit.sequence:
                 raise _Fault(commit.sequence, f"its request was applied by commit {first} already")
+        if cause is not None and number < len(record.firsts):
+            _check_cause(commit.sequence, cause, record.facts[record.firsts[number]], people)
         before = placed
     return len(record.commits)
 
@@ -344,6 +354,43 @@ def _check_place(before: Placed | None, placed: Placed) -> None:
         raise _Fault(at, f"epoch {commit.epoch} was over: epoch {earlier.epoch} wrote before it")
     if commit.ruleset != earlier.ruleset:
         raise _Fault(at, "its header names other rules than the commits before")
+
+
+def _check_cause(at: int, cause: Cause, fact: Fact, people: dict[int, str]) -> None:
+    """The commit's first fact is what the caller asked for, and the caller was one who might."""
+    match cause.command, fact:
+        case "create", MatchCreated():
+            people[0] = fact.host
+            who = fact.host
+        case "join", SeatTaken():
+            people[fact.seat] = fact.player
+            who = fact.player
+        case "start", MatchStarted():
+            who = people.get(0, "")
+        case "answer" | "timeout", Answered():
+            who = _check_answer(at, cause, fact, people)
+        case "create" | "join" | "start" | "answer" | "timeout", _:
+            tag = str(type(fact).__struct_config__.tag)
+            raise _Fault(at, f"its cause is {cause.command!r}, and it begins with {tag!r}")
+        case _:
+            # A command of newer software: the rules still check what came of it.
+            return
+    if cause.actor != who:
+        raise _Fault(at, f"{cause.command} was for another than the actor of its cause to say")
+
+
+def _check_answer(at: int, cause: Cause, fact: Answered, people: dict[int, str]) -> str:
+    """The answer is the one that the cause holds; return who might give it."""
+    if (fact.seat, fact.prompt_id) != (cause.seat, cause.prompt_id):
+        raise _Fault(at, f"seat {fact.seat} answers {fact.prompt_id}, its cause is about another")
+    try:
+        said = answer_from_wire(match_pb2.Answer.FromString(cause.answer))
+    except (DecodeError, Refusal) as error:
+        raise _Fault(at, "the answer in its cause cannot be read") from error
+    if said != fact.answer:
+        raise _Fault(at, "the answer in its cause is not the one that was recorded")
+    # When time is over the process answers, by the default.
+    return cause.actor if cause.how is How.TIMEOUT else people.get(fact.seat, "")
 
 
 # -- rules ----------------------------------------------------------------------------------------

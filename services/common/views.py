@@ -32,6 +32,8 @@ from services.common.viewpages import Merge, parse_token
 
 # Raise it whenever the same log would give other bytes in a view: the views are then rebuilt.
 VIEW_VERSION: Final = 1
+# The version of a stored watermark that cannot be read; nothing that we wrote.
+_DAMAGED: Final = -1
 # The `seat` of a view that is nobody's.
 SPECTATOR: Final = 0
 # Matches removed from Redis by one script call while a partition is being reset.
@@ -287,8 +289,7 @@ def _watermark(fields: Sequence[bytes | None]) -> Watermark | None:
     try:
         return Watermark(log_id, int(offset), int(version), int(target or -1))
     except ValueError:
-        # Not written by us: an unknown version, which the projector resets.
-        return Watermark(log_id, -1, -1)
+        return Watermark(log_id, -1, _DAMAGED)
 
 
 class Views:
@@ -345,6 +346,10 @@ class Views:
         Readers are told "rebuilding" until the watermark has reached `target`. Raises Conflict
         when another projector changes the watermark meanwhile.
         """
+        if stored is not None and stored.version == _DAMAGED:
+            # The script could never find in Redis what was read from there.
+            await self._ask(self._redis.delete(self._keys[partition].watermark))
+            stored = None
         fresh = Watermark(self.log_id, -1, VIEW_VERSION, target)
         await self.apply(partition, stored, fresh, Batch(self._keys[partition]))
         while ids := await self._some_matches(partition):

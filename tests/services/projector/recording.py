@@ -26,6 +26,7 @@ from services.common.commits import (
     make_commit,
 )
 from services.common.log.port import Log, partition_of
+from services.common.prompts_wire import answer_to_wire
 
 MASTER_KEY = b"m" * 32
 START_MS = 1_750_000_000_000
@@ -171,6 +172,7 @@ class Recorder:
             actor=f"player-{prompt.seat}",
             seat=prompt.seat,
             prompt_id=prompt.id,
+            answer=answer_to_wire(answer, prompt.form).SerializeToString(),
             how=How.ANSWER,
             digest=b"d" * 32,
             command="answer",

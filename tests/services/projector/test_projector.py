@@ -450,6 +450,18 @@ async def test_views_of_an_older_version_are_built_anew(
     assert not await redis.exists(keys.match("b" * 26))
 
 
+async def test_a_damaged_watermark_is_replaced(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    match = await recorder.whole("one", game.id, 2)
+    async with projecting(log, redis):
+        await caught_up(views, log)
+        await redis.hset(views.keys(match.partition).watermark, "offset", "nonsense")
+        await caught_up(views, log)
+        await assert_equal(views, [match])
+
+
 async def test_views_past_the_end_of_the_log_are_not_believed(
     log: SqliteLog,
     redis: Redis,

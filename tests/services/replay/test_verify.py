@@ -3,11 +3,13 @@
 import io
 import random
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 import pytest
 
 from engine import (
+    Answer,
     ChanceDrawnInSecret,
     Fact,
     MatchCreated,
@@ -19,8 +21,9 @@ from engine import (
 )
 from engine.core.game import AnyGame
 from services.common.bundle import bundle_chunks
-from services.common.commits import Cause, ParsedCommit, make_commit
+from services.common.commits import Cause, How, ParsedCommit, make_commit
 from services.common.log.sqlite import SqliteLog
+from services.common.prompts_wire import answer_to_wire
 from services.common.verify import Check, CheckStatus, Placed, Report, verify_commits, verify_file
 from tests.engine.high_roll import CardsShown
 from tests.services.projector.recording import Recorder, Recording
@@ -328,18 +331,57 @@ async def test_an_end_that_is_none(match: Recording) -> None:
 
 
 async def test_a_request_applied_twice_is_noticed(match: Recording) -> None:
-    def same_request(sequence: int, cause: Cause) -> Cause:
-        return msgspec.structs.replace(cause, request_id="r5") if sequence == 8 else cause
+    causes = {c.sequence: c.cause for c in match.commits if c.cause is not None}
+    first = causes[6]
+    again = next(n for n, cause in causes.items() if n > 6 and cause.actor == first.actor)
 
-    forged = rewritten(
-        match,
-        lambda _, facts: facts,
-        cause=lambda n, cause: msgspec.structs.replace(same_request(n, cause), actor="ann"),
-    )
-    assert forged[5].commit.cause is not None
-    report = verify_commits(forged)
+    def same_request(sequence: int, cause: Cause) -> Cause:
+        changed = first.request_id if sequence == again else cause.request_id
+        return msgspec.structs.replace(cause, request_id=changed)
+
+    check = admission_fault(match, same_request)
+    assert (check.sequence, check.finding) == (again, "its request was applied by commit 6 already")
+
+
+def admission_fault(match: Recording, cause: Callable[[int, Cause], Cause]) -> Check:
+    """The finding about the match with other causes."""
+    report = verify_commits(rewritten(match, lambda _, facts: facts, cause=cause))
     assert failed(report).keys() == {"admission"}
-    assert failed(report)["admission"].sequence == 8
+    return failed(report)["admission"]
+
+
+async def test_commits_that_are_not_what_their_cause_asked_for(match: Recording) -> None:
+    answered = match.commits[6].cause
+    assert answered is not None
+    pick = answer_to_wire(Answer(picks=("keep",))).SerializeToString()
+    other = answer_to_wire(Answer(picks=("swap",))).SerializeToString()
+    for at, changes, words in (
+        (1, {"actor": "another"}, "create was for another"),
+        (3, {"actor": "player-1"}, "join was for another"),
+        (5, {"actor": "player-1"}, "start was for another"),
+        (7, {"actor": "host"}, "answer was for another"),
+        (7, {"seat": 9}, "about another"),
+        (7, {"prompt_id": "p99"}, "about another"),
+        (7, {"answer": other if answered.answer == pick else pick}, "not the one"),
+        (7, {"answer": b""}, "cannot be read"),
+        (7, {"answer": b"\xff"}, "cannot be read"),
+        (7, {"command": "start"}, "its cause is 'start', and it begins with 'answered'"),
+    ):
+
+        def changed(
+            sequence: int, cause: Cause, at: int = at, changes: dict[str, Any] = changes
+        ) -> Cause:
+            return msgspec.structs.replace(cause, **changes) if sequence == at else cause
+
+        check = admission_fault(match, changed)
+        assert check.sequence == at
+        assert words in check.finding
+
+    def in_time(_: int, cause: Cause) -> Cause:
+        changes = {"how": How.TIMEOUT, "command": "timeout", "actor": "match-0"}
+        return msgspec.structs.replace(cause, **changes) if cause.prompt_id else cause
+
+    assert verify_commits(rewritten(match, lambda _, facts: facts, cause=in_time)).passed
 
 
 async def test_epochs_must_be_those_of_the_partition(match: Recording) -> None:
