@@ -66,7 +66,7 @@ class Tls:
 
 
 class GrpcServer:
-    """One gRPC port. Order of use: register on `server`, `start`, `set_serving`, `close`."""
+    """One gRPC port: `bind`, register on `server`, `start`, `set_serving`, in the end `close`."""
 
     def __init__(
         self,
@@ -99,16 +99,12 @@ class GrpcServer:
 
     @property
     def address(self) -> Address:
-        """Where it listens, with the real port; after `start`."""
-        assert self._port, "not started"
+        """Where it listens, with the real port; after `bind`."""
+        assert self._port, "not bound"
         return Address(self._listen.host, self._port)
 
-    async def start(self) -> Address:
-        """Open the port, not serving yet for health checks; StartupError when it cannot be had."""
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self.server)
-        names = (*self._services, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self.server)
-        await self.set_serving(False)
+    def bind(self) -> Address:
+        """Take the port, so that services may know it; StartupError when it cannot be had."""
         _check_free(self._listen)
         try:
             if self._tls is None:
@@ -117,6 +113,16 @@ class GrpcServer:
                 self._port = self.server.add_secure_port(str(self._listen), self._tls.credentials())
         except RuntimeError as error:
             raise StartupError(f"The port {self._listen} cannot be opened.") from error
+        return self.address
+
+    async def start(self) -> Address:
+        """Answer calls; for health checks not serving yet. Binds first if that was not done."""
+        if not self._port:
+            self.bind()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self.server)
+        names = (*self._services, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self.server)
+        await self.set_serving(False)
         await self.server.start()
         return self.address
 
