@@ -1,0 +1,1 @@
+"""The match service: decides commands, appends commits, serves watches."""

@@ -1,0 +1,220 @@
+"""MatchService on the wire: requests in, replies and refusals out; what is decided is elsewhere."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+import grpc
+
+from diceledger.match.v1 import match_pb2
+from services.common import auth
+from services.common.errors import ApiError, locale_of
+from services.match.commands import (
+    PlayerCommand,
+    checked_match_id,
+    read_create,
+    read_join,
+    read_start,
+    read_submit,
+)
+from services.match.forward import Origin, hops_of
+from services.match.outcomes import Applied, Outcome
+from services.match.play import PlayNode, PlayStream, checked_sequence
+from services.match.queries import Queries
+from services.match.streams import Outlet
+from services.match.watch import Feed, too_slow
+from services.match.wire import watch_response
+
+SERVICE_NAME: Final = "diceledger.match.v1.MatchService"
+_TAKE: Final = 32
+
+C = TypeVar("C", bound=PlayerCommand)
+
+
+class ServingNode(PlayNode, Protocol):
+    """What the service needs of the node."""
+
+    @property
+    def log_id(self) -> str:
+        """Identity of the log."""
+
+
+class MatchServicer:
+    """The handlers of MatchService."""
+
+    def __init__(self, node: ServingNode, queries: Queries) -> None:
+        self._node = node
+        self._queries = queries
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """All methods; streams are written as bytes, since updates are encoded once for many."""
+        unary: dict[str, tuple[Any, Any]] = {
+            "ListGames": (self.list_games, match_pb2.ListGamesRequest),
+            "CreateMatch": (self.create_match, match_pb2.CreateMatchRequest),
+            "JoinMatch": (self.join_match, match_pb2.JoinMatchRequest),
+            "StartMatch": (self.start_match, match_pb2.StartMatchRequest),
+            "SubmitAnswer": (self.submit_answer, match_pb2.SubmitAnswerRequest),
+            "GetMatch": (self.get_match, match_pb2.GetMatchRequest),
+            "ListMatches": (self.list_matches, match_pb2.ListMatchesRequest),
+        }
+        methods: dict[str, Any] = {
+            name: grpc.unary_unary_rpc_method_handler(
+                behaviour,
+                request_deserializer=request.FromString,
+                response_serializer=_serialized,
+            )
+            for name, (behaviour, request) in unary.items()
+        }
+        methods["WatchMatch"] = grpc.unary_stream_rpc_method_handler(
+            self.watch_match,
+            request_deserializer=match_pb2.WatchMatchRequest.FromString,
+            response_serializer=bytes,
+        )
+        methods["Play"] = grpc.stream_stream_rpc_method_handler(
+            self.play,
+            request_deserializer=match_pb2.PlayRequest.FromString,
+            response_serializer=bytes,
+        )
+        return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    async def create_match(
+        self, request: match_pb2.CreateMatchRequest, context: Any
+    ) -> match_pb2.CreateMatchResponse:
+        """See the proto."""
+        origin = _origin(context)
+        origin.caller.require("player", "organiser")
+        command = self._read(
+            "create", lambda: read_create(request, origin.caller, self._node.log_id)
+        )
+        applied = await self._run(command, origin)
+        return match_pb2.CreateMatchResponse(
+            match_id=applied.match_id, receipt=applied.receipt(), commitment=applied.commitment
+        )
+
+    async def join_match(
+        self, request: match_pb2.JoinMatchRequest, context: Any
+    ) -> match_pb2.JoinMatchResponse:
+        """See the proto."""
+        origin = _origin(context)
+        origin.caller.require("player")
+        command = self._read("join", lambda: read_join(request, origin.caller))
+        applied = await self._run(command, origin)
+        return match_pb2.JoinMatchResponse(receipt=applied.receipt(), seat=applied.seat)
+
+    async def start_match(
+        self, request: match_pb2.StartMatchRequest, context: Any
+    ) -> match_pb2.StartMatchResponse:
+        """See the proto."""
+        origin = _origin(context)
+        command = self._read("start", lambda: read_start(request, origin.caller))
+        applied = await self._run(command, origin)
+        return match_pb2.StartMatchResponse(receipt=applied.receipt())
+
+    async def submit_answer(
+        self, request: match_pb2.SubmitAnswerRequest, context: Any
+    ) -> match_pb2.SubmitAnswerResponse:
+        """See the proto."""
+        origin = _origin(context)
+        command = self._read("answer", lambda: read_submit(request, origin.caller))
+        applied = await self._run(command, origin)
+        return match_pb2.SubmitAnswerResponse(receipt=applied.receipt())
+
+    def _read(self, name: str, read: Callable[[], C]) -> C:
+        try:
+            return read()
+        except ApiError as error:
+            self._node.metrics.command(name, error.reason)
+            raise
+
+    async def _run(self, command: PlayerCommand, origin: Origin) -> Applied:
+        """Wait for the outcome; a caller who goes away does not stop the command."""
+        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def done(result: Outcome) -> None:
+            if not outcome.done():
+                outcome.set_result(result)
+
+        self._node.submit(command, origin, done)
+        result = await outcome
+        if isinstance(result, ApiError):
+            raise result
+        return result
+
+    # -- queries ----------------------------------------------------------------------------------
+
+    async def list_games(
+        self, _: match_pb2.ListGamesRequest, context: Any
+    ) -> match_pb2.ListGamesResponse:
+        """See the proto."""
+        return self._queries.list_games(locale_of(context))
+
+    async def get_match(
+        self, request: match_pb2.GetMatchRequest, context: Any
+    ) -> match_pb2.GetMatchResponse:
+        """See the proto."""
+        checked_match_id(request.match_id)
+        return await self._queries.get_match(request, auth.caller(), locale_of(context))
+
+    async def list_matches(
+        self, request: match_pb2.ListMatchesRequest, _: Any
+    ) -> match_pb2.ListMatchesResponse:
+        """See the proto."""
+        return await self._queries.list_matches(request, auth.caller())
+
+    # -- streams ----------------------------------------------------------------------------------
+
+    async def watch_match(self, request: match_pb2.WatchMatchRequest, context: Any) -> None:
+        """See the proto."""
+        origin = _origin(context)
+        match_id = checked_match_id(request.match_id)
+        from_sequence = checked_sequence(request.from_sequence)
+        news = asyncio.Event()
+        feed = await self._node.open_feed(match_id, from_sequence, origin, news.set)
+        next_sequence = feed.next_sequence
+        with self._node.outlet(context) as outlet:
+            try:
+                async for sent in _written(feed, outlet, news):
+                    next_sequence += sent
+            except asyncio.CancelledError:
+                if outlet.was_cut():
+                    raise too_slow(next_sequence) from None
+                raise
+            finally:
+                self._node.close_feed(feed, origin)
+        if feed.error is not None:
+            raise feed.error
+
+    async def play(self, requests: Any, context: Any) -> None:
+        """See the proto."""
+        with self._node.outlet(context) as outlet:
+            stream = PlayStream(self._node, _origin(context), outlet)
+            try:
+                await stream.run(requests)
+            except asyncio.CancelledError:
+                if outlet.was_cut():
+                    raise too_slow(0) from None
+                raise
+
+
+async def _written(feed: Feed, outlet: Outlet, news: asyncio.Event) -> Any:
+    """Write the feed out to its end; yields 1 for every update written."""
+    while True:
+        news.clear()
+        for update in feed.take(_TAKE):
+            await outlet.write(watch_response(update))
+            yield 1
+            news.set()
+        if feed.ended:
+            return
+        await news.wait()
+
+
+def _origin(context: Any) -> Origin:
+    return Origin(auth.caller(), locale_of(context), hops_of(context))
+
+
+def _serialized(message: Any) -> bytes:
+    encoded: bytes = message.SerializeToString()
+    return encoded
