@@ -251,7 +251,7 @@ burrowing = keep(
     text="In Tokyo your result has one smash more. When you yield, the next loses 1 heart.",
     text_zh="在东京时你的结果额外增加一个爪击。你撤离时，接替者失去 1 颗心。",
     text_first=(
-        "You deal one damage more to monsters in Tokyo. When you yield, the next one loses 1 heart.",
+        "You deal one damage more to Tokyo. When you yield, the next one loses 1 heart.",
         "你对东京内的怪兽多造成 1 点伤害。你撤离时，接替者失去 1 颗心。",
     ),
 )
