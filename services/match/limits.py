@@ -20,7 +20,7 @@ class Limits:
 
     # Commands that were taken on and are not answered yet.
     in_flight: int = 256
-    in_flight_per_caller: int = 64
+    in_flight_per_caller: int = 128
     # Submissions of one Play stream that have no reply yet; beyond it the stream is not read.
     in_flight_per_stream: int = 64
     watchers: int = 5_000
@@ -51,9 +51,11 @@ class Limits:
     @classmethod
     def of(cls, settings: Settings) -> "Limits":
         """The limits that an operator chose, with our defaults for the others."""
+        each = max(1, settings.in_flight_max // 2)
         return cls(
             in_flight=settings.in_flight_max,
-            in_flight_per_caller=max(1, settings.in_flight_max // 4),
+            in_flight_per_caller=each,
+            in_flight_per_stream=min(64, each),
             watchers=settings.watchers_max,
             watchers_per_caller=settings.watchers_per_caller_max,
             live_matches=settings.live_matches_max,
