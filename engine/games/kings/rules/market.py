@@ -132,10 +132,11 @@ async def buy_step(table: KingTable, seat: Seat) -> None:
         options = ware_options(table, seat, wares)
         if table.state.monster(seat).energy >= SWEEP_PRICE:
             options = (*options, Option("sweep", "sweep"))
-        if not options:
-            return
         hidden = any(ware.position >= 0 for ware in wares)
-        answer = await table.ask(seat, "buy", options=options, secret=hidden)
+        if not options and not (hidden and _might_afford_any(table, seat)):
+            return
+        high = min(len(options), 1)
+        answer = await table.ask(seat, "buy", high=high, options=options, secret=hidden)
         if not answer.picks:
             return
         shown = table.state.reveals
@@ -144,6 +145,15 @@ async def buy_step(table: KingTable, seat: Seat) -> None:
         else:
             await purchase(table, seat, next(w for w in wares if w.id == answer.picks[0]))
         await offer_revealed(table, shown)
+
+
+def _might_afford_any(table: KingTable, seat: Seat) -> bool:
+    """Could a card that only the seat sees be affordable, as far as the others know?
+
+    Then the question is put even when it is not, so that nobody learns the card's price from it.
+    """
+    energy = table.state.monster(seat).energy
+    return any(price_of(table, seat, card) <= energy for card in table.game.cards)
 
 
 def sweep(table: KingTable, seat: Seat) -> None:
