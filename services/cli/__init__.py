@@ -1,0 +1,1 @@
+"""The command line, and the set-ups of processes that it runs: the only place where services meet."""
