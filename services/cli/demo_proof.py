@@ -1,5 +1,6 @@
 """The second half of a demo: look back at three points, verify, export, verify the file."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -9,7 +10,10 @@ from rich.rule import Rule
 from rich.text import Text
 
 from diceledger.replay.v1 import replay_pb2
+from engine import MatchState
 from services.cli.main_guard import CommandFailed
+from services.cli.main_options import Locale
+from services.cli.render_words import say
 from services.cli.verify import show_checks
 from services.client import Client
 from services.common.bundle import SUFFIX
@@ -31,49 +35,68 @@ class Proof(Protocol):
     file_verified: bool
 
 
+async def opened(client: Client, match_id: str) -> MatchState:
+    """A finished match as the log opens it to everybody: also what was hidden while it ran."""
+    state: MatchState | None = None
+    async for update in client.watch(match_id, fold=True):
+        state = update.state
+    assert state is not None, "a match has at least one commit"
+    return state
+
+
 async def look_back(
     out: Console,
+    locale: Locale,
     client: Client,
     match_id: str,
-    hashes: dict[int, bytes],
-    replayed: list[dict[str, object]],
-) -> None:
+    hashes: Mapping[int, bytes],
+) -> list[dict[str, object]]:
     """Have the server rebuild three states from the log, and compare them with what was seen.
 
     Raises CommandFailed when one differs.
     """
-    heading(out, "Looking back: the log alone gives the same states")
+    heading(out, say(locale, "looking_back"))
+    replayed: list[dict[str, object]] = []
     last = max(hashes)
     for sequence in (max(1, last // 3), max(1, 2 * last // 3), last):
         state = await client.replays.state(match_id, sequence=sequence)
+        digest = state.state_hash.hex()
         is_equal = state.state_hash == hashes[sequence]
-        replayed.append(
-            {"sequence": sequence, "state_hash": state.state_hash.hex(), "equal": is_equal}
-        )
+        replayed.append({"sequence": sequence, "state_hash": digest, "equal": is_equal})
         if not is_equal:
             raise CommandFailed(f"The replay at sequence {sequence} differs from the match.")
-        out.print(
-            f"  [bold green]✓[/] after command {sequence:>4} of {last}   "
-            f"[dim]state {state.state_hash.hex()[:16]}… as the spectator saw it[/]"
-        )
+        where = say(locale, "after_command", f"{sequence:>4}", last)
+        seen = say(locale, "as_seen", digest[:16])
+        out.print(f"  [bold green]✓[/] {where}   [dim]{seen}[/]")
+    return replayed
 
 
-async def prove(out: Console, client: Client, match_id: str, target: Path, proof: Proof) -> None:
+def show_promise(out: Console, locale: Locale, state: MatchState) -> None:
+    """What the server promised before anybody sat down, and what it showed at the end."""
+    heading(out, say(locale, "verifying"))
+    for key, value in (("promised", state.commitment), ("revealed", state.seed)):
+        out.print(f"  [dim]{say(locale, key)}[/]")
+        out.print(f"    {value.hex()}")
+    out.print(f"  [dim]{say(locale, 'entropy')}[/]")
+
+
+async def prove(
+    out: Console, locale: Locale, client: Client, match_id: str, target: Path, proof: Proof
+) -> None:
     """Verify on the server; export to `target`; verify the file without the server."""
-    heading(out, "Verifying: chain, rules, dice")
     response = await client.replays.verify(match_id)
     checks = tuple(check_from_wire(each) for each in response.checks)
-    show_checks(out, checks)
+    show_checks(out, checks, locale)
     proof.verified = response.passed
     proof.checks = [
         {"check": each.check, "status": str(each.status), "count": each.count} for each in checks
     ]
-    heading(out, "Exporting: the match as one file, checked without the server")
+    heading(out, say(locale, "exporting"))
     path = target / f"{match_id}{SUFFIX}"
     proof.file_bytes = await client.replays.export_to(match_id, path)
     proof.file = str(path)
     report = verify_file(path)
-    show_checks(out, report.checks)
+    show_checks(out, report.checks, locale)
     proof.file_verified = report.passed
     out.print(f"  {escape(path.name)} [dim]{proof.file_bytes:,} bytes[/]")
 

@@ -51,6 +51,8 @@ def _sentence(error: BaseException) -> str:
     match error:
         case CommandFailed() | StartupError():
             return str(error)
+        case ApiError(reason="CONNECTION_LOST"):
+            return "No server answers; is the address right, and is it running? (CONNECTION_LOST)"
         case ApiError():
             return f"{error.message} ({error.reason})"
         case OSError() if error.filename is not None:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 Locale = Literal["en", "zh"]
 
 # A person waits in front of the screen: say sooner than a bot would that nobody answers.
-_IMPATIENT = RetryPolicy(total_s=8.0, attempt_s=4.0)
+_IMPATIENT = RetryPolicy(total_s=5.0, attempt_s=5.0)
 
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object, for programs, and nothing else.")

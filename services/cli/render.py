@@ -7,7 +7,8 @@ What every game has is told here; how a game's table and dice look is said by it
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from rich.console import Console, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
@@ -27,6 +28,8 @@ from services.cli.render_kings import KingsLook
 from services.cli.render_words import say
 
 _INDENT = 2
+# Left free at the right edge.
+_MARGIN = 5
 
 
 class Look(Protocol):
@@ -40,6 +43,14 @@ class Look(Protocol):
 
     def mark(self, fact: Fact) -> tuple[str, str]:
         """Symbol and style in front of the engine's line for a fact."""
+        ...
+
+    def aside(self, state: MatchState, fact: Fact) -> str:
+        """What to add, dimmed, behind the engine's line."""
+        ...
+
+    def pending(self, state: MatchState) -> Sequence[RenderableType]:
+        """What was held back to be told together; called before anything else is printed."""
         ...
 
     def table(self, state: MatchState) -> RenderableType | None:
@@ -58,7 +69,15 @@ class PlainLook:
 
     def mark(self, fact: Fact) -> tuple[str, str]:
         """A dot."""
-        return ("·", "")
+        return ("·", "dim")
+
+    def aside(self, state: MatchState, fact: Fact) -> str:
+        """Nothing."""
+        return ""
+
+    def pending(self, state: MatchState) -> Sequence[RenderableType]:
+        """Nothing."""
+        return []
 
     def table(self, state: MatchState) -> RenderableType | None:
         """None is known."""
@@ -88,8 +107,15 @@ class Narrator:
         for fact in facts:
             before = self.state
             self.state = evolve(before, fact)
-            for part in self._parts(before, fact):
-                self._out.print(part)
+            parts = self._parts(before, fact)
+            if parts:
+                self._print(self._look.pending(before))
+                self._print(parts)
+        self._print(self._look.pending(self.state))
+
+    def _print(self, parts: Iterable[RenderableType]) -> None:
+        for part in parts:
+            self._out.print(part)
 
     def skip(self, facts: Iterable[Fact]) -> None:
         """Take over facts without printing them."""
@@ -103,7 +129,7 @@ class Narrator:
         """Print the table as it is now."""
         table = self._look.table(self.state)
         if table is not None:
-            self._out.print(Padding(table, (0, 0, 0, _INDENT)))
+            self._out.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
 
     def _parts(self, before: MatchState, fact: Fact) -> Sequence[RenderableType]:
         match fact:
@@ -113,7 +139,7 @@ class Narrator:
             case SeatTaken() if not self._lobby:
                 return []
             case SeedRevealed():
-                return [indented(say(self._locale, "seed_revealed", fact.seed.hex()), "dim")]
+                return []
             case MatchEnded():
                 return self._ending(fact)
             case _:
@@ -121,7 +147,9 @@ class Narrator:
                 if shown is not None:
                     return shown
                 line = describe_fact(self.state, fact, self._locale)
-                return [marked(line, *self._look.mark(fact))] if line else []
+                if not line:
+                    return []
+                return [self._marked(fact, line)]
 
     def _ending(self, fact: MatchEnded) -> Sequence[RenderableType]:
         winners = [self.state.name_of(seat) for seat in fact.winners]
@@ -133,16 +161,17 @@ class Narrator:
         parts: list[RenderableType] = [Text()]
         table = self._look.table(self.state)
         if table is not None:
-            parts += [Padding(table, (0, 0, 0, _INDENT)), Text()]
+            parts += [Padding(table, (0, 0, 0, _INDENT), expand=False), Text()]
         parts.append(Text.assemble(("  ★ ", "bold yellow"), (text, "bold"), f"  {reason}"))
         return parts
 
-
-def marked(line: str, symbol: str, style: str) -> RenderableType:
-    """One told line behind its symbol."""
-    return Padding(Text.assemble((symbol, style), " ", line), (0, 0, 0, _INDENT))
-
-
-def indented(line: str, style: str = "") -> RenderableType:
-    """One told line without a symbol."""
-    return Padding(Text(line, style=style), (0, 0, 0, _INDENT))
+    def _marked(self, fact: Fact, line: str) -> RenderableType:
+        """The engine's line between its symbol and what it leads to."""
+        symbol, style = self._look.mark(fact)
+        text = Text.assemble((symbol, style), " ", line)
+        aside = self._look.aside(self.state, fact)
+        if text.cell_len + cell_len(aside) + _MARGIN < self._out.width:
+            text.append(f"  {aside}" if aside else "", style="dim")
+            return Padding(text, (0, 0, 0, _INDENT), expand=False)
+        below = Padding(Text(aside, style="dim"), (0, 0, 0, _INDENT), expand=False)
+        return Padding(Group(text, below), (0, 0, 0, _INDENT), expand=False)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
@@ -29,6 +30,8 @@ _FACES: Final[dict[str, tuple[str, str]]] = {
 }
 _HEART, _ENERGY, _POINT = "♥", "⚡", "★"
 _OUTSIDE: Final = "outside"
+# Room for "rerolls", and the space that sets the dice off.
+_LABEL_CELLS: Final = 9
 _SUBSTITUTE: Final = ("?", "reverse")
 
 # What a fact is about, at a glance: symbol and colour in front of the engine's line.
@@ -50,7 +53,6 @@ _MARKS: Final[dict[type[Fact], tuple[str, str]]] = {
     f.CardCopied: ("✚", "magenta"),
     f.CardDiscarded: ("✖", "magenta dim"),
     f.CardsSwept: ("✖", "magenta dim"),
-    f.CardRevealed: ("·", "dim"),
     f.MonsterEliminated: ("☠", "bold white on red3"),
     f.MonsterReborn: ("☼", "bold yellow"),
 }
@@ -61,40 +63,70 @@ class KingsLook:
 
     def __init__(self, locale: Locale) -> None:
         self._locale: Locale = locale
+        # Cards that were revealed one after the other, told together.
+        self._revealed: list[str] = []
 
     def show(
         self, before: MatchState, after: MatchState, fact: Fact
     ) -> Sequence[RenderableType] | None:
-        """Headings, dice, and the engine's lines with a symbol in front."""
+        """Headings, dice, and the engine's lines with what they lead to."""
         match fact:
             case f.FirstPlayerRolled():
-                return [self._dice(after.name_of(fact.seat), fact.faces, None)]
+                return [self._dice(self._padded(after, fact.seat), fact.faces, None)]
             case f.TurnBegan():
                 return self._heading(before, after, fact)
             case f.DiceRolled():
                 return [self._dice(say(self._locale, "rolls"), fact.faces, None)]
             case f.DiceRerolled():
-                table = after.table
-                assert isinstance(table, KingsState), "dice are rolled at a King's table"
-                return [self._dice(self._reroll_label(after, fact), table.dice, fact.dice)]
+                label = self._cause(after, fact.cause) or say(self._locale, "rerolls")
+                return [self._dice(label, _table_of(after).dice, fact.dice)]
             case f.DiceThrown():
-                label = self._words(after).word(fact.cause)
-                return [self._dice(label, fact.faces, None)]
+                return [self._dice(self._cause(after, fact.cause), fact.faces, None)]
+            case f.CardRevealed():
+                self._revealed.append(fact.card)
+                return []
             case _:
                 return None
 
+    def pending(self, state: MatchState) -> Sequence[RenderableType]:
+        """One line for all cards that were revealed in a row."""
+        revealed, self._revealed = self._revealed, []
+        if not revealed:
+            return []
+        line = f"· {say(self._locale, 'for_sale')} {self._wares(state, revealed)}"
+        return [Padding(Text(line, style="dim"), (0, 0, 0, 2), expand=False)]
+
+    def aside(self, state: MatchState, fact: Fact) -> str:
+        """What a fact leads to: the new number, or what a bought card does."""
+        match fact:
+            case f.HeartsGained() | f.HeartsLost():
+                return f"→ {_HEART} {_table_of(state).monster(fact.seat).hearts}"
+            case f.EnergyGained() | f.EnergyLost():
+                return f"→ {_ENERGY} {_table_of(state).monster(fact.seat).energy}"
+            case f.PointsGained() | f.PointsLost():
+                return f"→ {_POINT} {_table_of(state).monster(fact.seat).points}"
+            case f.CardBought():
+                card = find_game(state.game).cards[fact.card]
+                return card.text_zh if self._locale == "zh" else card.text
+            case _:
+                return ""
+
     def mark(self, fact: Fact) -> tuple[str, str]:
         """Symbol and colour for the engine's line about a fact."""
-        return _MARKS.get(type(fact), ("·", ""))
+        return _MARKS.get(type(fact), ("·", "dim"))
 
     def _words(self, match: MatchState) -> Words:
         return Words(find_game(match.game), match, self._locale)
 
-    def _reroll_label(self, match: MatchState, fact: f.DiceRerolled) -> str:
-        label = say(self._locale, "rerolls")
-        if fact.cause in ("", "roll"):
-            return label
-        return self._words(match).word(fact.cause)
+    def _cause(self, match: MatchState, cause: str) -> str:
+        """The card that lets dice roll; "" for the turn's own rolls."""
+        return "" if cause in ("", "roll") else self._words(match).word(cause)
+
+    def _padded(self, match: MatchState, seat: Seat) -> str:
+        """A name, as wide as the longest one at the table."""
+        width = max(cell_len(player.name) for player in match.players)
+        name = match.name_of(seat)
+        return name + " " * (width - cell_len(name))
 
     def _heading(
         self, before: MatchState, after: MatchState, fact: f.TurnBegan
@@ -103,7 +135,7 @@ class KingsLook:
         table = before.table
         # Once a round everybody's state is shown as a whole.
         if isinstance(table, KingsState) and fact.round_seat == _round_leader(table):
-            parts += [Padding(self._table(before, table), (0, 0, 0, 2)), Text()]
+            parts += [Padding(self._table(before, table), (0, 0, 0, 2), expand=False), Text()]
         title = Text.assemble(
             (say(self._locale, "turn", fact.turn), "bold"),
             " · ",
@@ -117,14 +149,16 @@ class KingsLook:
     def _dice(
         self, label: str, faces: Sequence[str], fresh: Sequence[int] | None
     ) -> RenderableType:
-        """A row of dice; with `fresh`, all but those (counted from 1) were kept and are dimmed."""
-        line = Text.assemble((f"{label:<10}", "dim"), " ")
+        """A row of dice; with `fresh`, only those (counted from 1) are framed: others were kept."""
+        padded = label + " " * (_LABEL_CELLS - cell_len(label))
+        line = Text.assemble((padded, "dim"))
         for number, face in enumerate(faces, 1):
             symbol, style = _FACES.get(face, _SUBSTITUTE)
-            is_kept = fresh is not None and number not in fresh
-            line.append(f"[{symbol}]", style="dim" if is_kept else style)
-            line.append(" ")
-        return Padding(line, (0, 0, 0, 2))
+            if fresh is None or number in fresh:
+                line.append(" ").append(f"[{symbol}]", style=style)
+            else:
+                line.append("  ").append(symbol, style="dim").append(" ")
+        return Padding(line, (0, 0, 0, 2), expand=False)
 
     def table(self, state: MatchState) -> RenderableType | None:
         """Monsters with hearts, energy, points, place and cards; then what is for sale."""
@@ -141,18 +175,16 @@ class KingsLook:
         grid.add_column(say(self._locale, "cards"), ratio=1)
         for monster in table.monsters:
             grid.add_row(*self._row(words, match, table, monster))
-        on_sale = [words.word(slot.card) for slot in table.market if slot.card]
+        on_sale = [slot.card for slot in table.market if slot.card]
         if not on_sale:
             return grid
-        prices = self._prices(match, table)
-        wares = ", ".join(
-            f"{name} {price}{_ENERGY}" for name, price in zip(on_sale, prices, strict=True)
-        )
-        return Group(grid, Text(f"{say(self._locale, 'for_sale')} {wares}", style="dim"))
+        line = f"{say(self._locale, 'for_sale')} {self._wares(match, on_sale)}"
+        return Group(grid, Text(line, style="dim"))
 
-    def _prices(self, match: MatchState, table: KingsState) -> list[int]:
-        cards = find_game(match.game).cards
-        return [cards[slot.card].cost for slot in table.market if slot.card]
+    def _wares(self, match: MatchState, cards: Sequence[str]) -> str:
+        """Cards with what is printed on them as their price."""
+        words, known = self._words(match), find_game(match.game).cards
+        return ", ".join(f"{words.word(card)} {known[card].cost}{_ENERGY}" for card in cards)
 
     def _row(
         self, words: Words, match: MatchState, table: KingsState, monster: Monster
@@ -176,6 +208,11 @@ class KingsLook:
             place,
             Text(", ".join(_card(words, table, each) for each in table.held_by(monster.seat))),
         ]
+
+
+def _table_of(state: MatchState) -> KingsState:
+    assert isinstance(state.table, KingsState), "a King's fact at a King's table"
+    return state.table
 
 
 def _card(words: Words, table: KingsState, holding: Holding) -> str:

@@ -10,10 +10,6 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "rolls": ("rolls", "掷出"),
     "rerolls": ("rerolls", "重掷"),
     "begins": ("{0} begins.", "{0} 先手。"),
-    "seed_revealed": (
-        "The server's secret seed is revealed: {0}",
-        "公开服务器的随机种子：{0}",
-    ),
     "winners": ("{0} wins.", "{0} 获胜。"),
     "nobody_wins": ("Nobody wins.", "无人获胜。"),
     "and": (" and ", "、"),
@@ -25,13 +21,58 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "reason.twenty_points": ("20 points.", "达到 20 分。"),
     "reason.last_monster": ("The last monster standing.", "最后存活的怪兽。"),
     "reason.last_survivor": ("The last monster standing.", "最后存活的怪兽。"),
+    "looking_back": (
+        "Looking back: the log alone gives the same states",
+        "回放：仅凭日志即可重现同样的局面",
+    ),
+    "after_command": ("after command {0} of {1}", "第 {0} 条命令之后（共 {1} 条）"),
+    "as_seen": ("state {0}… as it was seen", "局面 {0}… 与当时所见一致"),
+    "verifying": ("Verifying: chain, rules, dice", "验证：哈希链、规则、骰子"),
+    "promised": ("promised before the match: SHA-256 of the seed", "开局前的承诺：种子的 SHA-256"),
+    "revealed": ("revealed after it: the seed", "终局后公开：种子"),
+    "entropy": (
+        "Each player added randomness of its own, so nobody could know or steer the dice.",
+        "每位玩家都加入了自己的随机数，因此没有人能预知或操纵骰子。",
+    ),
+    "exporting": (
+        "Exporting: the match as one file, checked without the server",
+        "导出：整局保存为一个文件，无需服务器即可验证",
+    ),
+    "totals": (
+        "{0} turns, {1} commands in the log, {2} facts, {3} s.",
+        "{0} 回合，日志中 {1} 条命令，{2} 条事实，用时 {3} 秒。",
+    ),
+    "next": ("Next:", "接下来："),
+    "next.keep": ("keeps the file of the match", "保留对局文件"),
+    "next.play": ("lets you play against the bots", "与机器人对战"),
+    "check.file": ("every byte is what was exported", "每个字节都与导出时一致"),
+    "check.chain": (
+        "no commit is missing, changed or out of order",
+        "没有提交缺失、被改动或乱序",
+    ),
+    "check.admission": (
+        "one log, one owner at a time, no command twice",
+        "同一日志，同一时刻只有一个所有者，命令不重复",
+    ),
+    "check.rules": (
+        "every turn, played again by the rules, gives the same",
+        "按规则重演每个回合，结果相同",
+    ),
+    "check.dice": (
+        "every die comes from the seed promised at the start",
+        "每颗骰子都来自开局承诺的种子",
+    ),
+    "check.read_model": (
+        "what queries show is what the log says",
+        "查询所见即日志所载",
+    ),
     "reason.nobody_left": ("No monster is left.", "没有怪兽存活。"),
 }
 
 
 def say(locale: Locale, key: str, *values: object) -> str:
-    """A phrase with its values; a key that nobody translated is shown as words."""
+    """A phrase with its values; an end of a match that is not known here is shown as it is."""
     pair = _WORDS.get(key)
     if pair is None:
-        return key.rpartition(".")[2].replace("_", " ")
+        return key.rpartition(".")[2].replace("_", " ") if key.startswith("reason.") else ""
     return pair[1 if locale == "zh" else 0].format(*values)

@@ -9,19 +9,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from services.cli.main_guard import FAILED, CommandFailed
-from services.cli.main_options import JsonOption
+from services.cli.main_options import JsonOption, Locale
 from services.cli.render_console import console, print_json
+from services.cli.render_words import say
 from services.common.verify import Check, CheckStatus, Report, verify_file
 
-# What each check means to somebody who has never heard of it.
-_MEANINGS: Final[dict[str, str]] = {
-    "file": "every byte is what was exported",
-    "chain": "no commit is missing, changed or out of order",
-    "admission": "one log, one owner at a time, no command twice",
-    "rules": "every turn, played again by the rules, gives the same",
-    "dice": "every die comes from the seed promised at the start",
-    "read_model": "what queries show is what the log says",
-}
 _SIGNS: Final[dict[CheckStatus, str]] = {
     CheckStatus.PASSED: "[bold green]✓[/]",
     CheckStatus.FAILED: "[bold red]✗[/]",
@@ -67,18 +59,29 @@ def checked_file(file: Path) -> Report:
         raise CommandFailed(f"{file} cannot be read: {error.strerror or error}.") from None
 
 
-def show_checks(out: Console, checks: tuple[Check, ...]) -> None:
-    """Print a line for each check, and under it where its first fault is."""
+def show_checks(out: Console, checks: tuple[Check, ...], locale: Locale = "en") -> None:
+    """Print a line for each check: what it means, and where its first fault is."""
     grid = Table(box=None, show_header=False, padding=(0, 1), pad_edge=True)
     for check in checks:
+        if check.status is CheckStatus.NOT_APPLICABLE:
+            # What could not be checked here is no news, unless it says why not yet.
+            grid.add_row(_SIGNS[check.status], _title(check), "", _dim(check.finding))
+            continue
         count = f"[dim]{check.count:,}[/]" if check.count else ""
-        meaning = _MEANINGS.get(check.check, "")
-        grid.add_row(_SIGNS[check.status], check.check.replace("_", " "), count, escape(meaning))
+        meaning = say(locale, f"check.{check.check}")
+        grid.add_row(_SIGNS[check.status], _title(check), count, escape(meaning))
         if check.finding:
             where = f"sequence {check.sequence}: " if check.sequence else ""
-            style = "red" if check.status is CheckStatus.FAILED else "dim"
-            grid.add_row("", "", "", f"[{style}]{escape(where + check.finding)}[/]")
+            grid.add_row("", "", "", f"[red]{escape(where + check.finding)}[/]")
     out.print(grid)
+
+
+def _title(check: Check) -> str:
+    return check.check.replace("_", " ")
+
+
+def _dim(text: str) -> str:
+    return f"[dim]{escape(text)}[/]"
 
 
 def report_json(report: Report) -> dict[str, object]:

@@ -17,7 +17,7 @@ from services.client.tokens import Credentials
 from services.common.errors import parse_error
 
 # Verification re-runs every turn: it takes longer than an answer.
-_LONG_ATTEMPT_S = 60.0
+_ATTEMPT_S = 60.0
 
 
 def seat_viewer(seat: int | None) -> replay_pb2.Viewer:
@@ -34,11 +34,7 @@ class ReplayCalls:
     """Calls of the replay service for one caller."""
 
     def __init__(self, channels: Channels, credentials: Credentials, policy: RetryPolicy) -> None:
-        patient = replace(
-            policy,
-            total_s=max(policy.total_s, _LONG_ATTEMPT_S),
-            attempt_s=max(policy.attempt_s, _LONG_ATTEMPT_S / 2),
-        )
+        patient = replace(policy, attempt_s=max(policy.attempt_s, _ATTEMPT_S))
         self._caller: Caller[replay_pb2_grpc.ReplayServiceAsyncStub] = Caller(
             _replay_stub, channels, credentials, patient
         )

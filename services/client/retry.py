@@ -20,9 +20,9 @@ _LOST = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED})
 class RetryPolicy:
     """Bounds of patience, all in seconds.
 
-    `total_s` is for one call of the program with all its attempts; `attempt_s` for one attempt,
-    after which another address is tried; waits between attempts are drawn between zero and a
-    bound that doubles from `first_wait_s` to `longest_wait_s`.
+    `total_s` after a call of the program, or its last success, no further attempt is made;
+    `attempt_s` is for one attempt, after which another address is tried; waits between attempts are
+    drawn between zero and a bound that doubles from `first_wait_s` to `longest_wait_s`.
     """
 
     total_s: float = 60.0
@@ -67,11 +67,6 @@ class Patience:
         spent = 0.0 if self._since is None else time.monotonic() - self._since
         return self.policy.total_s - spent
 
-    @property
-    def attempt_s(self) -> float:
-        """Seconds that the next attempt may take."""
-        return max(0.05, min(self.policy.attempt_s, self.left_s))
-
     async def pause(self, error: ApiError) -> None:
         """Wait before the next attempt; raise `error` when the patience is over."""
         if self._since is None:
@@ -97,7 +92,7 @@ async def retrying(
     patience = Patience(policy)
     while True:
         try:
-            return await attempt(patience.attempt_s)
+            return await attempt(policy.attempt_s)
         except ApiError as error:
             if not is_retriable(error):
                 raise

@@ -83,9 +83,7 @@ class Arena:
         self._token = token
         self._replay_address = replay_address
         self._kind = kind
-        self._policy = RetryPolicy(
-            total_s=patience_s, attempt_s=5.0, on_failure=self._on_failure
-        )
+        self._policy = RetryPolicy(total_s=patience_s, attempt_s=5.0, on_failure=self._on_failure)
         self._stack = AsyncExitStack()
         self._progress = asyncio.Event()
         self._six: list[Seated] = []
@@ -171,9 +169,7 @@ class Arena:
         self._note(HOST, match_id, request_id, issued, created.receipt.sequence)
         for player in self._six[:seats]:
             request_id, issued = new_request_id(), time.monotonic()
-            joined = await player.client.join(
-                match_id, name=player.subject, request_id=request_id
-            )
+            joined = await player.client.join(match_id, name=player.subject, request_id=request_id)
             self._note(player.subject, match_id, request_id, issued, joined.receipt.sequence)
         if start:
             request_id, issued = new_request_id(), time.monotonic()
