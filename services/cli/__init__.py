@@ -1,1 +1,4 @@
-"""The command line, and the set-ups of processes that it runs: the only place where services meet."""
+"""The command line, and the set-ups of processes that it runs.
+
+The only place where services meet.
+"""
