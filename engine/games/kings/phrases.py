@@ -38,7 +38,7 @@ KINGS_PHRASES: Final[dict[str, tuple[str, str]]] = {
     "label.group": ("{0} ×{1}", "{0} ×{1}"),
     "label.hearts": ("{0}", "{0}"),
     "label.heal": ("heal {s0}", "治疗 {s0}"),
-    "option.hearts:heal": ("heal yourself", "治疗自己"),
+    "option.hearts:hearts": ("heal yourself", "治疗自己"),
     "option.hearts:poison": ("remove poison", "移除中毒标记"),
     "option.hearts:shrink": ("remove shrink", "移除缩小标记"),
     "option.sweep": ("sweep: 3 new cards for 2 energy", "付 2 能量换 3 张新牌"),

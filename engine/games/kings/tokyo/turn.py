@@ -225,7 +225,7 @@ async def resolve_hearts(table: KingTable, seat: Seat) -> None:
     uses = tuple([use for use in (offered.uses if offered else ()) if use.limit > 0])
     if not uses:
         return
-    if len(uses) == 1 and uses == own[:1] and uses[0].id == "heal":
+    if len(uses) == 1 and uses == own[:1] and uses[0].id == "hearts":
         heal(table, seat, min(hearts, uses[0].limit), "heart_dice", by=seat)
         return
     low = min(hearts, sum([use.limit for use in own]))
@@ -250,7 +250,7 @@ def _own_heart_uses(table: KingTable, seat: Seat) -> tuple[HeartUse, ...]:
     if monster.place != OUTSIDE:
         return ()
     limits = {
-        "heal": table.stat(HEARTS_MAX, seat) - monster.hearts,
+        "hearts": table.stat(HEARTS_MAX, seat) - monster.hearts,
         "poison": monster.poison,
         "shrink": monster.shrink,
     }
@@ -274,7 +274,7 @@ def _greedily(uses: tuple[HeartUse, ...], total: int) -> tuple[int, ...]:
 async def _spend_hearts(table: KingTable, seat: Seat, use: HeartUse, amount: int) -> None:
     if use.provider:
         await table.announce(HeartsSpent(seat, use, amount))
-    elif use.id == "heal":
+    elif use.id == "hearts":
         heal(table, seat, amount, "heart_dice", by=seat)
     else:
         table.record(TokensRemoved(seat, use.id, amount, "heart_dice"))
