@@ -42,6 +42,8 @@ class _Wanted:
     match: str
     seed: str
     locale: Locale
+    # The command that comes back to a match of this kind.
+    again: str
 
 
 def register(app: typer.Typer) -> None:
@@ -95,7 +97,10 @@ def _play(
     like, the match is kept. With --server you play on somebody's server: --match joins a match or
     goes on with one, without it a new match is opened.
     """
-    wanted = _Wanted(game, players, name, match, seed or "play", locale)
+    place = f" --data {data}" if data else ""
+    place = f" --server {server} --token-file {token}" if server else place
+    again = f"diceledger play{place}"
+    wanted = _Wanted(game, players, name, match, seed or "play", locale, again)
     if server:
         if token is None:
             raise CommandFailed("To play on a server you need a token: --token-file FILE.")
@@ -121,7 +126,7 @@ async def _play_at_home(out: Console, wanted: _Wanted, data: Path) -> None:
         you = client_of(_YOU, wanted.name or "You")
         match_id = wanted.match
         if not match_id:
-            await _mention_unfinished(out, you)
+            await _mention_unfinished(out, you, wanted.again)
             seats = [role.subject for role in cast.roles[1:]]
             match_id = (await you.create(wanted.game, wanted.players)).match_id
             await you.join(match_id, name=wanted.name or "You", seat=1)
@@ -137,17 +142,17 @@ async def _play_at_home(out: Console, wanted: _Wanted, data: Path) -> None:
             for info in summary.seats
             if info.player.startswith(_BOT_PREFIX)
         }
-        table = Table(out, wanted.locale, match_id)
+        table = Table(out, wanted.locale, match_id, wanted.again)
         await _sit_down(table, you, seat, bots)
 
 
-async def _mention_unfinished(out: Console, you: Client) -> None:
+async def _mention_unfinished(out: Console, you: Client, again: str) -> None:
     running = match_pb2.MATCH_STATUS_RUNNING
     unfinished = [each.match_id async for each in you.list_matches(status=running, mine=True)]
     if unfinished:
         out.print(
             f"[dim]You have an unfinished match; go on with it by "
-            f"diceledger play --match {unfinished[0]}[/]"
+            f"{escape(again)} --match {unfinished[0]}[/]"
         )
 
 
@@ -165,7 +170,7 @@ async def _play_remote(
     out: Console, client: Client, wanted: _Wanted, bot_tokens: list[Path]
 ) -> None:
     async with client:
-        table = Table(out, wanted.locale, wanted.match)
+        table = Table(out, wanted.locale, wanted.match, wanted.again)
         if wanted.match:
             seat = await _own_or_free_seat(client, wanted)
             bots: dict[int, Player] = {}

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -88,15 +89,21 @@ def _shown(refusal: Refusal, locale: Locale) -> str:
     return sentence
 
 
-def show_question(out: Console, question: Question, locale: Locale) -> None:
-    """Print the question with its numbered options, the default marked."""
+def show_question(
+    out: Console, question: Question, locale: Locale, labels: Sequence[Text] | None = None
+) -> None:
+    """Print the question with its numbered options, the default marked.
+
+    `labels` stand for the options where the game's look knows better than the question's words.
+    """
     prompt = question.prompt
+    shown = [Text(label) for label in question.labels] if labels is None else labels
     title = Text.assemble(("? ", "bold magenta"), (question.title, "bold"))
     bounds = _bounds(prompt, locale)
     if bounds:
         title.append(f"  {bounds}", style="dim")
     out.print(title)
-    lines = [_option(question, number) for number in range(1, len(prompt.options) + 1)]
+    lines = [_option(prompt, number, label) for number, label in enumerate(shown, 1)]
     if lines and max(line.cell_len for line in lines) < _SHORT:
         out.print(Columns(lines, padding=(0, 3), equal=False, expand=False))
     else:
@@ -104,13 +111,9 @@ def show_question(out: Console, question: Question, locale: Locale) -> None:
             out.print(line)
 
 
-def _option(question: Question, number: int) -> Text:
-    prompt = question.prompt
-    option = prompt.options[number - 1]
-    is_default = option.id in prompt.default.picks
-    line = Text.assemble(
-        (f"  {number}", "bold magenta"), ("*" if is_default else " "), question.labels[number - 1]
-    )
+def _option(prompt: Prompt, number: int, label: Text) -> Text:
+    is_default = prompt.options[number - 1].id in prompt.default.picks
+    line = Text.assemble((f"  {number}", "bold magenta"), ("*" if is_default else " "), label)
     if prompt.form == "allocate":
         line.append(f"  (0–{prompt.limits[number - 1]})", style="dim")
     return line

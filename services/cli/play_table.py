@@ -14,8 +14,10 @@ _OVERTAKEN = frozenset({"PROMPT_CLOSED", "MATCH_FINISHED"})
 class Table:
     """The person's view of one match."""
 
-    def __init__(self, out: Console, locale: Locale, match_id: str) -> None:
+    def __init__(self, out: Console, locale: Locale, match_id: str, again: str) -> None:
+        """`again` is the command that, with `--match`, goes on with a match that was left."""
         self.match_id = match_id
+        self._again = again
         self._out = out
         self._locale: Locale = locale
         self._narrator = Narrator(out, locale)
@@ -65,7 +67,7 @@ class Table:
                 return True
 
     async def _ask(self, question: Question) -> Answer | None:
-        show_question(self._out, question, self._locale)
+        self._show(question)
         while True:
             self._out.print("[bold magenta]>[/] ", end="")
             line = await self._lines.next()
@@ -81,9 +83,14 @@ class Table:
                     return None
                 case "table":
                     self._narrator.show_table()
-                    show_question(self._out, question, self._locale)
+                    self._show(question)
                 case "help":
                     self._out.print(f"[dim]{help_text(self._locale)}[/]")
 
+    def _show(self, question: Question) -> None:
+        options = zip(question.prompt.options, question.labels, strict=True)
+        labels = [self._narrator.label(option, label) for option, label in options]
+        show_question(self._out, question, self._locale, labels)
+
     def _say_goodbye(self) -> None:
-        self._out.print(f"The match is kept: diceledger play --match {self.match_id}")
+        self._out.print(f"The match is kept: {self._again} --match {self.match_id}")

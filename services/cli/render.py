@@ -17,6 +17,7 @@ from engine import (
     MatchCreated,
     MatchEnded,
     MatchState,
+    Option,
     SeatTaken,
     SeedRevealed,
     describe_fact,
@@ -53,6 +54,10 @@ class Look(Protocol):
         """What was held back to be told together; called before anything else is printed."""
         ...
 
+    def label(self, state: MatchState, option: Option, label: str) -> Text:
+        """An option of a question, for a person who may not know what it is."""
+        ...
+
     def table(self, state: MatchState) -> RenderableType | None:
         """The whole table at a glance."""
         ...
@@ -78,6 +83,10 @@ class PlainLook:
     def pending(self, state: MatchState) -> Sequence[RenderableType]:
         """Nothing."""
         return []
+
+    def label(self, state: MatchState, option: Option, label: str) -> Text:
+        """The label itself."""
+        return Text(label)
 
     def table(self, state: MatchState) -> RenderableType | None:
         """None is known."""
@@ -124,6 +133,10 @@ class Narrator:
             self.state = evolve(before, fact)
             if isinstance(fact, MatchCreated):
                 self._look = look_of(fact.game, self._locale)
+
+    def label(self, option: Option, label: str) -> Text:
+        """An option of a question as the game shows it."""
+        return self._look.label(self.state, option, label)
 
     def show_table(self) -> None:
         """Print the table as it is now."""

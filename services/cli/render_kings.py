@@ -10,7 +10,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from engine import Fact, Holding, MatchState, Seat, Words, find_game
+from engine import Fact, Holding, MatchState, Option, Seat, Words, find_game
 from engine.games.kings import facts as f
 from engine.games.kings.state import KingsState, Monster
 from services.cli.main_options import Locale
@@ -110,6 +110,19 @@ class KingsLook:
                 return card.text_zh if self._locale == "zh" else card.text
             case _:
                 return ""
+
+    def label(self, state: MatchState, option: Option, label: str) -> Text:
+        """A die as it lies there; a card with what it does."""
+        head, *parts = option.subject.split(":")
+        if head == "die" and len(parts) == 2:
+            symbol, style = _FACES.get(parts[1], _SUBSTITUTE)
+            return Text(f"[{symbol}]", style=style)
+        text = Text(label)
+        card = find_game(state.game).cards.get(parts[0]) if parts else None
+        if card is not None:
+            does = card.text_zh if self._locale == "zh" else card.text
+            text.append(f"  {does}", style="dim")
+        return text
 
     def mark(self, fact: Fact) -> tuple[str, str]:
         """Symbol and colour for the engine's line about a fact."""
