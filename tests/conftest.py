@@ -24,7 +24,7 @@ async def started(broker: KafkaBroker) -> KafkaBroker:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaBroker]:
     """The broker that all tests share. Whoever kills brokers takes `own_kafka_broker`."""
-    broker = KafkaBroker(tmp_path_factory.mktemp("kafka"))
+    broker = KafkaBroker(tmp_path_factory.mktemp("kafka"), quick=True)
     yield await started(broker)
     await broker.stop()
 
@@ -32,7 +32,7 @@ async def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
 @pytest_asyncio.fixture
 async def own_kafka_broker(tmp_path: Path) -> AsyncIterator[KafkaBroker]:
     """A broker for this test alone, to be killed, frozen and damaged."""
-    broker = KafkaBroker(tmp_path / "own-kafka")
+    broker = KafkaBroker(tmp_path / "own-kafka", quick=True)
     yield await started(broker)
     await broker.kill()
 
