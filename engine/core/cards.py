@@ -14,7 +14,7 @@ happenings:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from inspect import iscoroutinefunction
 from typing import Generic, Literal, TypeVar
 
@@ -241,33 +241,36 @@ class Listener(Generic[M]):
 
 
 class HookIndex(Generic[M]):
-    """What the cards in play listen to. Built anew when the holdings change, never patched."""
+    """What the cards in play listen to. Built anew when the holdings change, never patched.
 
-    __slots__ = ("_addends", "_listeners")
+    replaces, offers, after: by what they react to, in order of acquisition.
+    """
+
+    __slots__ = ("_addends", "after", "offers", "replaces")
 
     def __init__(self) -> None:
-        self._listeners: dict[tuple[str, type], list[Listener[M]]] = {}
-        self._addends: dict[Stat, list[tuple[int, Addend[M], M]]] = {}
+        self.replaces: dict[type, list[Listener[M]]] = {}
+        self.offers: dict[type, list[Listener[M]]] = {}
+        self.after: dict[type, list[Listener[M]]] = {}
+        self._addends: dict[tuple[Stat, int], list[tuple[Addend[M], M]]] = {}
 
     def put(self, listener: Listener[M]) -> None:
         """Add one hook of one copy; call in order of acquisition."""
-        key = (listener.hook.kind, listener.hook.subject)
-        self._listeners.setdefault(key, []).append(listener)
+        hook = listener.hook
+        if hook.kind == "replaces":
+            self.replaces.setdefault(hook.subject, []).append(listener)
+        elif hook.kind == "offers":
+            self.offers.setdefault(hook.subject, []).append(listener)
+        elif hook.kind == "after":
+            self.after.setdefault(hook.subject, []).append(listener)
 
     def put_addend(self, stat: Stat, seat: int, addend: Addend[M], me: M) -> None:
         """Add one number of one copy."""
-        self._addends.setdefault(stat, []).append((seat, addend, me))
-
-    def listeners(self, kind: str, subject: type) -> Sequence[Listener[M]]:
-        """Hooks of a kind on a proposal or happening, in order of acquisition."""
-        return self._listeners.get((kind, subject), ())
+        self._addends.setdefault((stat, seat), []).append((addend, me))
 
     def total(self, stat: Stat, seat: int) -> int:
         """Base plus everything added for a seat, kept within the stat's limits."""
         value = stat.base
-        addends = self._addends.get(stat)
-        if addends is not None:
-            for owner, addend, me in addends:
-                if owner == seat:
-                    value += addend if isinstance(addend, int) else addend(me)
+        for addend, me in self._addends.get((stat, seat), ()):
+            value += addend if isinstance(addend, int) else addend(me)
         return min(max(value, stat.low), stat.high)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Sequence
+from struct import Struct
 
 from engine.core.facts import ChanceDrawn, ChanceDrawnInSecret
 
-_WORDS_PER_BLOCK = 8
 _WORD_RANGE = 1 << 32
+_words = Struct(">8I").unpack  # a digest is eight words
 
 
 def derive_seed(master_key: bytes, key_id: str, match_id: str) -> bytes:
@@ -29,6 +30,25 @@ def commitment(seed: bytes) -> bytes:
     return hashlib.sha256(seed).digest()
 
 
+def prefix(domain: str, match_id: str, entropies: Sequence[bytes]) -> bytes:
+    """What all draws of one domain in one match have in common. The entropies are in seat order."""
+    return _prefixed(b"diceledger.draw.v1", domain.encode(), match_id.encode(), *entropies)
+
+
+def draw_from(seed: bytes, start: bytes, number: int, bound: int, count: int) -> tuple[int, ...]:
+    """`count` independent values from 0 to bound-1 of draw `number`; start: see prefix."""
+    assert 1 <= bound <= _WORD_RANGE, bound
+    fixed = start + number.to_bytes(8, "big")
+    limit = _WORD_RANGE - _WORD_RANGE % bound
+    values: list[int] = []
+    block = 0
+    while len(values) < count:
+        digest = hmac.digest(seed, fixed + block.to_bytes(4, "big"), "sha256")
+        values += [word % bound for word in _words(digest) if word < limit]
+        block += 1
+    return tuple(values[:count])
+
+
 def draw(
     seed: bytes,
     *,
@@ -39,23 +59,8 @@ def draw(
     bound: int,
     count: int,
 ) -> tuple[int, ...]:
-    """`count` independent values from 0 to bound-1 of draw `number`. The entropies are in seat
-    order.
-    """
-    assert 1 <= bound <= _WORD_RANGE, bound
-    fixed = _prefixed(b"diceledger.draw.v1", domain.encode(), match_id.encode(), *entropies)
-    fixed += number.to_bytes(8, "big")
-    limit = _WORD_RANGE - _WORD_RANGE % bound
-    values: list[int] = []
-    block = 0
-    while len(values) < count:
-        digest = hmac.digest(seed, fixed + block.to_bytes(4, "big"), "sha256")
-        for index in range(_WORDS_PER_BLOCK):
-            word = int.from_bytes(digest[4 * index : 4 * index + 4], "big")
-            if word < limit and len(values) < count:
-                values.append(word % bound)
-        block += 1
-    return tuple(values)
+    """`count` independent values from 0 to bound-1 of draw `number`."""
+    return draw_from(seed, prefix(domain, match_id, entropies), number, bound, count)
 
 
 def recompute(

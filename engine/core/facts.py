@@ -8,7 +8,7 @@ from engine.core.prompts import Answer, Form, Prompt, PromptId
 from engine.core.visibility import Fact, Public, Seat, Secret
 
 
-class OptionValue(msgspec.Struct, frozen=True):
+class OptionValue(msgspec.Struct, frozen=True, gc=False):
     """One option of the game with the value chosen for this match."""
 
     id: str

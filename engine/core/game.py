@@ -15,6 +15,7 @@ from engine.core.state import GameState, Holding, has_evolver
 from engine.core.visibility import Fact, Seat
 
 if TYPE_CHECKING:
+    from engine.core.position import Positions
     from engine.core.table import Me, Table
 
 S = TypeVar("S", bound=GameState)
@@ -64,6 +65,7 @@ class Game(Generic[S]):
         expansions: tuple[str, ...] = (),
         phrases: Phrases | None = None,
         board: object = None,
+        positions: Positions | None = None,
     ) -> None:
         self.id = id
         self.name = name
@@ -84,6 +86,7 @@ class Game(Generic[S]):
         self.expansions = expansions
         self.phrases: Phrases = phrases or {}
         self.board = board
+        self.positions = positions
         self.cards: dict[str, Card[Me[S]]] = {}
         for deck in decks:
             assert not self.cards.keys() & deck.cards.keys(), "one card id in two decks"

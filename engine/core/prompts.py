@@ -18,7 +18,7 @@ PromptId = NewType("PromptId", str)
 Form = Literal["select", "number", "allocate"]
 
 
-class Option(msgspec.Struct, frozen=True, omit_defaults=True):
+class Option(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One thing that may be picked. The subject ("card:wings", "die:3:smash", "seat:2") is for text
     look-up.
     """
@@ -27,7 +27,9 @@ class Option(msgspec.Struct, frozen=True, omit_defaults=True):
     subject: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True, tag="answer", tag_field="type"):
+class Answer(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="answer", tag_field="type"
+):
     """select: picks (order kept, no repeats); number: number; allocate: amounts in the order of the
     options.
     """
@@ -40,7 +42,9 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, tag="answer", tag_
 PASS = Answer()
 
 
-class Prompt(msgspec.Struct, frozen=True, omit_defaults=True, tag="prompt", tag_field="type"):
+class Prompt(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="prompt", tag_field="type"
+):
     """A question to one seat.
 
     select: `low` to `high` different options; number: a whole number from `low` to `high`;
@@ -76,17 +80,24 @@ def _illegal(field: str, detail: str, legal: tuple[str, ...] = ()) -> Refusal:
 
 
 def _check_select(prompt: Prompt, answer: Answer) -> Refusal | None:
-    legal = tuple(option.id for option in prompt.options)
+    picks = answer.picks
     if answer.number is not None or answer.amounts:
-        return _illegal("answer.picks", "options are to be picked", legal)
-    if len(frozenset(answer.picks)) != len(answer.picks):
-        return _illegal("answer.picks", "an option is picked twice", legal)
-    if not prompt.low <= len(answer.picks) <= prompt.high:
-        return _illegal("answer.picks", f"pick {prompt.low} to {prompt.high} options", legal)
-    for pick in answer.picks:
-        if pick not in legal:
-            return _illegal("answer.picks", "an option is picked that is not offered", legal)
+        return _illegal("answer.picks", "options are to be picked", _ids(prompt))
+    if not prompt.low <= len(picks) <= prompt.high:
+        wanted = f"pick {prompt.low} to {prompt.high} options"
+        return _illegal("answer.picks", wanted, _ids(prompt))
+    if picks:
+        legal = _ids(prompt)
+        for pick in picks:
+            if pick not in legal:
+                return _illegal("answer.picks", "an option is picked that is not offered", legal)
+        if len(picks) > 1 and len(frozenset(picks)) != len(picks):
+            return _illegal("answer.picks", "an option is picked twice", legal)
     return None
+
+
+def _ids(prompt: Prompt) -> tuple[str, ...]:
+    return tuple([option.id for option in prompt.options])
 
 
 def _check_number(prompt: Prompt, answer: Answer) -> Refusal | None:
@@ -98,7 +109,7 @@ def _check_number(prompt: Prompt, answer: Answer) -> Refusal | None:
 
 
 def _check_allocate(prompt: Prompt, answer: Answer) -> Refusal | None:
-    legal = tuple(option.id for option in prompt.options)
+    legal = _ids(prompt)
     if answer.picks or answer.number is not None:
         return _illegal("answer.amounts", "amounts are wanted", legal)
     if len(answer.amounts) != len(prompt.options):

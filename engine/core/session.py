@@ -6,13 +6,13 @@ A session is thrown away after any exception but a Refusal, and rebuilt from the
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from engine.core.catalogue import find_game
-from engine.core.chance import commitment, draw
+from engine.core.chance import commitment, draw_from, prefix
 from engine.core.facts import (
     Answered,
     ChanceDrawn,
@@ -66,6 +66,10 @@ class Step(msgspec.Struct, frozen=True):
     waiting: tuple[Prompt, ...]
 
 
+Chance = Callable[[GameState, str, int, int], tuple[int, ...]]
+"""Scripted draws: (table, domain, bound, count) to values."""
+
+
 class _Recorder:
     """Live: collects facts and draws from the seed. Rebuilding: compares with the log and draws
     from it.
@@ -79,7 +83,9 @@ class _Recorder:
         self.first_index = match.fact_count
         self._match_id = match.match_id
         self._entropies = tuple(player.entropy for player in match.players)
+        self._prefixes: dict[str, bytes] = {}
         self.seed = seed
+        self.script: Callable[[str, int, int], tuple[int, ...]] | None = None
 
     def accept(self, fact: Fact) -> None:
         if not self.rebuilding:
@@ -104,17 +110,14 @@ class _Recorder:
             ):
                 return logged.values
             raise self.mismatch(ChanceDrawn(domain, number, bound, count, ()))
+        if self.script is not None:
+            return self.script(domain, bound, count)
         if self.seed is None:
             raise SeedMissing(f"no seed for draw {number} ({domain}) of match {self._match_id}")
-        return draw(
-            self.seed,
-            domain=domain,
-            match_id=self._match_id,
-            entropies=self._entropies,
-            number=number,
-            bound=bound,
-            count=count,
-        )
+        start = self._prefixes.get(domain)
+        if start is None:
+            start = self._prefixes[domain] = prefix(domain, self._match_id, self._entropies)
+        return draw_from(self.seed, start, number, bound, count)
 
     def reveal(self) -> bytes:
         logged = self.next_logged()
@@ -250,12 +253,13 @@ class Session:
         Refusals (nothing has changed then): MATCH_NOT_STARTED, MATCH_FINISHED, PROMPT_CLOSED,
         NOT_YOUR_PROMPT, ILLEGAL_ANSWER. After any other exception the session must be thrown away.
         """
-        if self._match.status == "lobby":
-            raise Refusal("MATCH_NOT_STARTED")
-        if self._match.status == "finished":
-            raise Refusal("MATCH_FINISHED")
-        prompt = next((each for each in self.waiting if each.id == prompt_id), None)
-        if prompt is None:
+        match = self._match
+        if match.status != "running":
+            raise Refusal("MATCH_FINISHED" if match.status == "finished" else "MATCH_NOT_STARTED")
+        for prompt in match.prompts:
+            if prompt.id == prompt_id:
+                break
+        else:
             raise Refusal("PROMPT_CLOSED", "prompt_id")
         if prompt.seat != seat:
             raise Refusal("NOT_YOUR_PROMPT", "prompt_id")
@@ -263,6 +267,25 @@ class Session:
         if refusal is not None:
             raise refusal
         return self._take(Answered(seat, prompt.id, answer), answer)
+
+    @classmethod
+    def lay(
+        cls, facts: Iterable[Fact], *, seed: bytes, game: AnyGame, chance: Chance
+    ) -> tuple[Session, Step]:
+        """Begin the next turn of a match whose facts make a position between two turns.
+
+        For positions made by hand (engine.core.position). All draws of this session come from
+        `chance`; such a log can be rebuilt, but its draws do not follow from the seed.
+        """
+        match = fold(facts)
+        session = cls(game, match, seed)
+        session._begin(match, (), fresh=False)
+        table = session._table
+        assert table is not None
+        session._recorder.script = lambda domain, bound, count: chance(
+            table.state, domain, bound, count
+        )
+        return session, session._advance(None)
 
     # -- from the log ------------------------------------------------------------------------------
 
@@ -352,7 +375,7 @@ class Session:
         self._answers[fact.prompt_id] = answer
         if len(self._answers) < len(self._group):
             return self._hand_out()
-        return self._advance(tuple(self._answers[prompt.id] for prompt in self._group))
+        return self._advance(tuple([self._answers[prompt.id] for prompt in self._group]))
 
     def _rerun(self, match: MatchState, logged: Sequence[Fact], *, fresh: bool) -> None:
         self._begin(match, logged, fresh=fresh)

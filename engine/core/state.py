@@ -7,7 +7,7 @@ hidden fields, and its meaning never changes once a fact has been written to a l
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeVar, cast
 
 import msgspec
@@ -29,7 +29,7 @@ from engine.core.prompts import Prompt
 from engine.core.visibility import NOBODY, Fact, Hidden, Seat
 
 
-class Holding(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Holding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """A card lying in front of a seat.
 
     copies: the id of the holding that this one acts as (0: it acts as itself). counter: tokens on
@@ -45,7 +45,9 @@ class Holding(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     paid: int = 0
 
 
-class GameState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="state"):
+class GameState(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True, tag_field="state"
+):
     """What every game's state has; each game's own state inherits from it with a tag of its own."""
 
     turn: int = 0
@@ -53,7 +55,7 @@ class GameState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
     holdings: tuple[Holding, ...] = ()
 
 
-class Player(msgspec.Struct, frozen=True, omit_defaults=True):
+class Player(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Who sits where, and the entropy it brought."""
 
     seat: Seat
@@ -62,7 +64,7 @@ class Player(msgspec.Struct, frozen=True, omit_defaults=True):
     entropy: bytes = b""
 
 
-class MatchState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class MatchState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """Everything that the log says about a match: lobby, open prompts, the game's table and the
     result.
     """
@@ -127,9 +129,10 @@ def begins(fact_type: type[F]) -> Callable[[Callable[[F], S]], Callable[[F], S]]
     return register
 
 
-def table_evolver(fact_type: type[Fact]) -> _Table | None:
-    """The function that applies a game's fact; None for the core facts."""
-    return _TABLE.get(fact_type)
+TABLE_EVOLVERS: Mapping[type[Fact], _Table] = _TABLE
+"""The functions that apply the games' facts."""
+CORE_EVOLVERS: Mapping[type[Fact], _Core] = _CORE
+"""The functions that apply core facts, without counting them."""
 
 
 def has_evolver(fact_type: type[Fact]) -> bool:
@@ -140,11 +143,6 @@ def has_evolver(fact_type: type[Fact]) -> bool:
 def empty_state() -> MatchState:
     """The state before the first fact."""
     return MatchState()
-
-
-def evolve_core(state: MatchState, fact: Fact) -> MatchState:
-    """Apply a core fact, without counting it."""
-    return _CORE[type(fact)](state, fact)
 
 
 def evolve(state: MatchState, fact: Fact) -> MatchState:
@@ -238,7 +236,7 @@ def _prompted_in_secret(state: MatchState, fact: PromptedInSecret) -> MatchState
 
 @_core(Answered)
 def _answered(state: MatchState, fact: Answered) -> MatchState:
-    left = tuple(prompt for prompt in state.prompts if prompt.id != fact.prompt_id)
+    left = tuple([prompt for prompt in state.prompts if prompt.id != fact.prompt_id])
     return msgspec.structs.replace(state, prompts=left)
 
 

@@ -14,7 +14,13 @@ import msgspec
 from engine.core.cards import Card, Gained, Hook, HookIndex, Listener, Lost, Stat
 from engine.core.facts import ChanceDrawn, ChanceDrawnInSecret, Prompted, PromptedInSecret
 from engine.core.prompts import PASS, Answer, Form, Option, Prompt, PromptId
-from engine.core.state import GameState, Holding, MatchState, evolve_core, table_evolver
+from engine.core.state import (
+    CORE_EVOLVERS,
+    TABLE_EVOLVERS,
+    GameState,
+    Holding,
+    MatchState,
+)
 from engine.core.visibility import NOBODY, Fact, Seat
 
 if TYPE_CHECKING:
@@ -61,6 +67,7 @@ class Table(Generic[S]):
         self.options: Mapping[str, str] = {each.id: each.value for each in match.options}
         self.seats = match.seats
         self._recorder = recorder
+        self._accept = recorder.accept
         self._indexed: tuple[Holding, ...] | None = None
         self._index: HookIndex[Me[S]] = HookIndex()
         self._hooks: dict[str, list[Hook[Me[S]]]] = {}
@@ -71,12 +78,13 @@ class Table(Generic[S]):
 
     def record(self, fact: Fact) -> None:
         """Make it a fact: the state changes and the log has it."""
-        apply = table_evolver(type(fact))
+        kind = type(fact)
+        apply = TABLE_EVOLVERS.get(kind)
         if apply is None:
-            self.match = evolve_core(self.match, fact)
+            self.match = CORE_EVOLVERS[kind](self.match, fact)
         else:
-            self.state = cast("S", apply(self.state, fact))
-        self._recorder.accept(fact)
+            self.state = apply(self.state, fact)  # type: ignore[assignment]  # the game's own state
+        self._accept(fact)
 
     def chance(
         self, domain: str, bound: int, count: int = 1, *, audience: tuple[Seat, ...] | None = None
@@ -184,15 +192,18 @@ class Table(Generic[S]):
 
     def stat(self, stat: Stat, seat: Seat) -> int:
         """The number as the cards in play make it for this seat."""
-        return self._current_index().total(stat, seat)
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        return index.total(stat, seat)
 
-    def listens(self, kind: str, subject: type) -> bool:
-        """Does any card in play have such a hook?"""
-        return bool(self._current_index().listeners(kind, subject))
+    def has_replacements(self, proposal: type) -> bool:
+        """Might any card in play change such a proposal?"""
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        return proposal in index.replaces
 
     def adjust(self, proposal: P, *, first: Seat = NOBODY) -> P | None:
         """The proposal after all automatic replacements; None when one cancelled it."""
-        listeners = self._current_index().listeners("replaces", type(proposal))
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        listeners = index.replaces.get(type(proposal))
         if not listeners:
             return proposal
         changed: P | None = proposal
@@ -217,7 +228,8 @@ class Table(Generic[S]):
         """Only the optional reactions: all that one seat has at a time are one question, until it
         passes.
         """
-        listeners = self._current_index().listeners("offers", type(proposal))
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        listeners = index.offers.get(type(proposal))
         if not listeners:
             return proposal
         seats = list(dict.fromkeys(each.seat for each in self._in_order(listeners, first)))
@@ -239,7 +251,8 @@ class Table(Generic[S]):
         self, proposal: P, kind: str, seat: Seat, used: dict[tuple[int, int], int]
     ) -> Listener[Me[S]] | None:
         open_offers: dict[str, Listener[Me[S]]] = {}
-        for each in self._current_index().listeners("offers", type(proposal)):
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        for each in index.offers.get(type(proposal), ()):
             hook = each.hook
             if each.seat != seat or (
                 hook.uses and used.get((each.holding, hook.order), 0) >= hook.uses
@@ -260,7 +273,8 @@ class Table(Generic[S]):
 
     async def announce(self, happening: object, *, first: Seat = NOBODY) -> None:
         """Something happened: let the cards in play react, the active seat's (or `first`'s) first."""
-        listeners = self._current_index().listeners("after", type(happening))
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        listeners = index.after.get(type(happening))
         if not listeners:
             return
         holdings = self.state.holdings
@@ -324,10 +338,9 @@ class Table(Generic[S]):
             if hook.under is None or self.options[hook.under[0]] == hook.under[1]
         ]
 
-    def _current_index(self) -> HookIndex[Me[S]]:
-        if self.state.holdings is not self._indexed:
-            self._indexed = self.state.holdings
-            self._index = self._build_index()
+    def _reindex(self) -> HookIndex[Me[S]]:
+        self._indexed = self.state.holdings
+        self._index = self._build_index()
         return self._index
 
     def _build_index(self) -> HookIndex[Me[S]]:

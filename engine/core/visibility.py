@@ -21,7 +21,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound="Fact")
 
 
-class Hidden(msgspec.Struct, frozen=True, tag="hidden", tag_field="type"):
+class Hidden(msgspec.Struct, frozen=True, gc=False, tag="hidden", tag_field="type"):
     """What stands in a field that the viewer may not see. Test with ``isinstance(value, Hidden)``."""
 
 
@@ -44,7 +44,7 @@ class UndeclaredVisibility(TypeError):
     """A field of a fact does not say who may see it."""
 
 
-class Fact(msgspec.Struct, frozen=True, tag_field="fact"):
+class Fact(msgspec.Struct, frozen=True, gc=False, tag_field="fact"):
     """Something that happened: the only thing that changes a state, and the only thing in the log."""
 
     def __init_subclass__(cls) -> None:
@@ -53,7 +53,7 @@ class Fact(msgspec.Struct, frozen=True, tag_field="fact"):
         _declare(cls)
 
 
-class _Rule(msgspec.Struct, frozen=True):
+class _Rule(msgspec.Struct, frozen=True, gc=False):
     """The hidden fields of one type of fact."""
 
     secret: tuple[str, ...]

@@ -26,7 +26,7 @@ SMASHES_ON_SMASH = Stat("smashes_on_smash", 0)
 # -- proposals -------------------------------------------------------------------------------------
 
 
-class Loss(msgspec.Struct, frozen=True, kw_only=True):
+class Loss(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A monster is about to lose hearts: one entry per victim and event.
 
     wounds: by smashes of another monster, so it may yield and gets tokens. held: kept back until
@@ -47,7 +47,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, amount=left) if left > 0 else None
 
 
-class Assault(msgspec.Struct, frozen=True, kw_only=True):
+class Assault(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Everything one monster is about to do to others at once: by smashes (then smashes may be 1 or
     more, and
     a target's amount may still be 0) or by a card."""
@@ -69,14 +69,14 @@ class Assault(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, losses=tuple(losses))
 
 
-class Aim(msgspec.Struct, frozen=True):
+class Aim(msgspec.Struct, frozen=True, gc=False):
     """Whom the smashes of the source hit."""
 
     source: Seat
     targets: tuple[Seat, ...]
 
 
-class EnergyGain(msgspec.Struct, frozen=True):
+class EnergyGain(msgspec.Struct, frozen=True, gc=False):
     """A seat is about to get energy."""
 
     seat: Seat
@@ -84,7 +84,7 @@ class EnergyGain(msgspec.Struct, frozen=True):
     cause: str
 
 
-class Heal(msgspec.Struct, frozen=True):
+class Heal(msgspec.Struct, frozen=True, gc=False):
     """A monster is about to gain hearts, through `by`."""
 
     target: Seat
@@ -93,7 +93,7 @@ class Heal(msgspec.Struct, frozen=True):
     cause: str
 
 
-class Ware(msgspec.Struct, frozen=True, kw_only=True):
+class Ware(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Something the buyer may buy now. provider: the holding that makes it possible (0: the rules)."""
 
     id: str
@@ -106,14 +106,14 @@ class Ware(msgspec.Struct, frozen=True, kw_only=True):
     provider: int = 0
 
 
-class Shelf(msgspec.Struct, frozen=True):
+class Shelf(msgspec.Struct, frozen=True, gc=False):
     """All that the buyer may buy now; cards add to it."""
 
     buyer: Seat
     wares: tuple[Ware, ...]
 
 
-class HeartUse(msgspec.Struct, frozen=True, kw_only=True):
+class HeartUse(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One way to use heart dice. limit: dice that can be used so. provider: as in Ware."""
 
     id: str
@@ -123,7 +123,7 @@ class HeartUse(msgspec.Struct, frozen=True, kw_only=True):
     provider: int = 0
 
 
-class HeartUses(msgspec.Struct, frozen=True):
+class HeartUses(msgspec.Struct, frozen=True, gc=False):
     """All ways to use this turn's heart dice; cards add to it."""
 
     seat: Seat
@@ -134,20 +134,20 @@ class HeartUses(msgspec.Struct, frozen=True):
 # -- windows: nothing is changed unless somebody takes an offer ------------------------------------
 
 
-class RollWindow(msgspec.Struct, frozen=True):
+class RollWindow(msgspec.Struct, frozen=True, gc=False):
     """Between two rolls. rolls_left: offers may add to it."""
 
     seat: Seat
     rolls_left: int
 
 
-class ChangeWindow(msgspec.Struct, frozen=True):
+class ChangeWindow(msgspec.Struct, frozen=True, gc=False):
     """After the last roll, when its owner may still change dice (NOTES 1.4.2)."""
 
     seat: Seat
 
 
-class ThrownDice(msgspec.Struct, frozen=True):
+class ThrownDice(msgspec.Struct, frozen=True, gc=False):
     """Dice thrown for a card; its owner may still change them."""
 
     seat: Seat
@@ -155,14 +155,14 @@ class ThrownDice(msgspec.Struct, frozen=True):
     cause: str
 
 
-class ProbedDie(msgspec.Struct, frozen=True):
+class ProbedDie(msgspec.Struct, frozen=True, gc=False):
     """The seat has rerolled one of the active monster's dice and may still use cards on that die."""
 
     seat: Seat
     die: int
 
 
-class EndWindow(msgspec.Struct, frozen=True):
+class EndWindow(msgspec.Struct, frozen=True, gc=False):
     """The turn is about to end, nothing of its end has happened yet (NOTES 1.12.1)."""
 
     seat: Seat
@@ -171,37 +171,37 @@ class EndWindow(msgspec.Struct, frozen=True):
 # -- happenings ------------------------------------------------------------------------------------
 
 
-class TurnStarted(msgspec.Struct, frozen=True):
+class TurnStarted(msgspec.Struct, frozen=True, gc=False):
     """Start effects that come before the Tokyo bonus."""
 
     seat: Seat
 
 
-class BonusPaid(msgspec.Struct, frozen=True):
+class BonusPaid(msgspec.Struct, frozen=True, gc=False):
     """The monster started its turn in Tokyo and got its bonus."""
 
     seat: Seat
 
 
-class StartEnded(msgspec.Struct, frozen=True):
+class StartEnded(msgspec.Struct, frozen=True, gc=False):
     """The last thing before rolling."""
 
     seat: Seat
 
 
-class LastRollDone(msgspec.Struct, frozen=True):
+class LastRollDone(msgspec.Struct, frozen=True, gc=False):
     """The active seat will not roll again; others may interfere (NOTES 1.4.1)."""
 
     seat: Seat
 
 
-class ResolutionBegan(msgspec.Struct, frozen=True):
+class ResolutionBegan(msgspec.Struct, frozen=True, gc=False):
     """The result is final (NOTES 1.6.1: effects of combinations)."""
 
     seat: Seat
 
 
-class NumberScored(msgspec.Struct, frozen=True):
+class NumberScored(msgspec.Struct, frozen=True, gc=False):
     """Three or more of a number were scored."""
 
     seat: Seat
@@ -209,7 +209,7 @@ class NumberScored(msgspec.Struct, frozen=True):
     count: int
 
 
-class SmashesResolved(msgspec.Struct, frozen=True):
+class SmashesResolved(msgspec.Struct, frozen=True, gc=False):
     """The smashes of this turn have been dealt; targets may be empty."""
 
     seat: Seat
@@ -217,7 +217,7 @@ class SmashesResolved(msgspec.Struct, frozen=True):
     targets: tuple[Seat, ...]
 
 
-class HeartsSpent(msgspec.Struct, frozen=True):
+class HeartsSpent(msgspec.Struct, frozen=True, gc=False):
     """Heart dice were used for something that a card provides."""
 
     seat: Seat
@@ -225,7 +225,7 @@ class HeartsSpent(msgspec.Struct, frozen=True):
     amount: int
 
 
-class HeartsWereLost(msgspec.Struct, frozen=True):
+class HeartsWereLost(msgspec.Struct, frozen=True, gc=False):
     """A monster really lost hearts and lives."""
 
     seat: Seat
@@ -233,28 +233,28 @@ class HeartsWereLost(msgspec.Struct, frozen=True):
     by: Seat
 
 
-class Wounded(msgspec.Struct, frozen=True):
+class Wounded(msgspec.Struct, frozen=True, gc=False):
     """A monster really lost hearts to the smashes of another one and lives."""
 
     seat: Seat
     by: Seat
 
 
-class ZeroReached(msgspec.Struct, frozen=True):
+class ZeroReached(msgspec.Struct, frozen=True, gc=False):
     """A monster fell to 0 hearts (NOTES 1.8.4)."""
 
     seat: Seat
     by: Seat
 
 
-class Dying(msgspec.Struct, frozen=True):
+class Dying(msgspec.Struct, frozen=True, gc=False):
     """A monster at 0 hearts is about to be eliminated unless something brings it back."""
 
     seat: Seat
     by: Seat
 
 
-class Yielded(msgspec.Struct, frozen=True):
+class Yielded(msgspec.Struct, frozen=True, gc=False):
     """A monster left Tokyo by choice. taker: who is about to take the place (0: nobody)."""
 
     seat: Seat
@@ -262,7 +262,7 @@ class Yielded(msgspec.Struct, frozen=True):
     taker: Seat
 
 
-class Bought(msgspec.Struct, frozen=True):
+class Bought(msgspec.Struct, frozen=True, gc=False):
     """A card was bought and has had its effect. holding: 0 for discard cards. provider: as in Ware."""
 
     seat: Seat
@@ -271,13 +271,13 @@ class Bought(msgspec.Struct, frozen=True):
     provider: int
 
 
-class Revealed(msgspec.Struct, frozen=True):
+class Revealed(msgspec.Struct, frozen=True, gc=False):
     """New cards are for sale; numbers: their reveal numbers."""
 
     numbers: tuple[int, ...]
 
 
-class TurnEnding(msgspec.Struct, frozen=True):
+class TurnEnding(msgspec.Struct, frozen=True, gc=False):
     """End effects (NOTES 1.12.3)."""
 
     seat: Seat

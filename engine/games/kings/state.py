@@ -15,7 +15,7 @@ HEARTS_AT_START: Final = 10
 MARKET_SIZE: Final = 3
 
 
-class Monster(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Monster(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """One seat's monster.
 
     guarded: loses no hearts for the rest of the turn. harm: hearts that anybody lost through this
@@ -34,20 +34,20 @@ class Monster(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     harm: int = 0
 
 
-class Slot(msgspec.Struct, frozen=True, omit_defaults=True):
+class Slot(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One face-up card for sale; number counts revealed cards, card is "" when the slot is empty."""
 
     card: str = ""
     number: int = 0
 
 
-class TopCard(msgspec.Struct, frozen=True):
+class TopCard(msgspec.Struct, frozen=True, gc=False):
     """A card on top of the deck that somebody has looked at; the first one is drawn next."""
 
     card: str | Hidden
 
 
-class ExtraTurn(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class ExtraTurn(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """A turn to be played after this one. rank: lower ones of the same seat come first."""
 
     seat: Seat

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from engine.core.prompts import Option
 from engine.core.visibility import Seat
@@ -30,12 +31,19 @@ def reroll(table: KingTable, seat: Seat, dice: Sequence[int], cause: str, *, by:
     table.record(DiceRerolled(seat, tuple(dice), faces, by, cause))
 
 
+_DICE_MAX: Final = 16
+_DIE_OPTIONS: Final = {
+    face: tuple([Option(f"die:{n}", f"die:{n}:{face}") for n in range(1, _DICE_MAX + 1)])
+    for face in FACES
+}
+
+
 def die_options(faces: Sequence[Face], wanted: Face | None = None) -> tuple[Option, ...]:
     """The dice as options "die:1", …; only those that show the wanted face."""
     return tuple(
         [
-            Option(f"die:{number}", f"die:{number}:{face}")
-            for number, face in enumerate(faces, 1)
+            _DIE_OPTIONS[face][index]
+            for index, face in enumerate(faces)
             if wanted is None or face == wanted
         ]
     )

@@ -98,12 +98,13 @@ def printed_cost(table: KingTable, card_id: str) -> int:
 
 def market_wares(table: KingTable, seat: Seat, numbers: tuple[int, ...] = ()) -> tuple[Ware, ...]:
     """The face-up cards as wares; only those with the given reveal numbers, if any are given."""
+    discount = table.stat(PRICE, seat)
     return tuple(
         [
             Ware(
                 id=f"market:{index}",
                 card=slot.card,
-                price=price_of(table, seat, slot.card),
+                price=max(printed_cost(table, slot.card) + discount, 0),
                 slot=index,
             )
             for index, slot in enumerate(table.state.market)

@@ -16,6 +16,7 @@ from engine.games.kings.tokyo.facts import TokyoLaid, TokyoState
 from engine.games.kings.tokyo.options import DEFAULT_PRESET, OPTIONS, PRESETS
 from engine.games.kings.tokyo.phrases import TOKYO_PHRASES
 from engine.games.kings.tokyo.places import TokyoBoard
+from engine.games.kings.tokyo.position import TokyoPositions
 from engine.games.kings.tokyo.turn import play_turn, set_up
 
 GAME: Final[Game[KingsState]] = Game(
@@ -37,4 +38,5 @@ GAME: Final[Game[KingsState]] = Game(
     default_preset=DEFAULT_PRESET,
     phrases={**KINGS_PHRASES, **TOKYO_PHRASES},
     board=TokyoBoard(),
+    positions=TokyoPositions(),
 )

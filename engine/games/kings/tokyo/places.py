@@ -21,6 +21,8 @@ BAY_OPEN_FROM: Final = 5
 
 _STAY: Final = "stay"
 _YIELD: Final = "yield"
+_STAY_OR_YIELD: Final = (Option(_STAY), Option(_YIELD))
+_STAYS: Final = Answer(picks=(_STAY,))
 
 
 class TokyoBoard:
@@ -110,7 +112,6 @@ async def ask_to_yield(table: KingTable, aftermath: Aftermath) -> None:
     ]
     if not seats:
         return
-    options = (Option(_STAY), Option(_YIELD))
     answers = await table.ask_all(
         [
             Prompt(
@@ -118,8 +119,8 @@ async def ask_to_yield(table: KingTable, aftermath: Aftermath) -> None:
                 seat,
                 "yield_tokyo",
                 low=1,
-                options=options,
-                default=Answer(picks=(_STAY,)),
+                options=_STAY_OR_YIELD,
+                default=_STAYS,
                 cause="held_back" if seat in held else "",
             )
             for seat in seats

@@ -173,7 +173,7 @@ async def resolve(table: KingTable, seat: Seat) -> None:
         if not table.state.monster(seat).alive:
             return
         await _RESOLVERS[group](table, seat)
-    if not table.state.count(SMASH) and table.listens("replaces", Assault):
+    if not table.state.count(SMASH) and table.has_replacements(Assault):
         await resolve_smashes(table, seat)
 
 
