@@ -19,6 +19,8 @@ _logger = logging.getLogger(__name__)
 
 _BACKOFF_FIRST_S: Final = 0.05
 _BACKOFF_MAX_S: Final = 2.0
+# So many commits that were announced by `expect` are kept; the oldest go first.
+_EXPECTED_MAX: Final = 4096
 # After so many records without a pause the other tasks of the loop get their turn.
 _TURN_RECORDS: Final = 64
 
@@ -36,7 +38,8 @@ class PartitionTail:
 
     One task iterates, once. While the log is unavailable the tail waits and tries again; on
     UnreadableRecord, LogTruncated, LogReplaced and LogCorrupt it stops and raises, here and in
-    `wait_for`. `on_void` is told (partition, offset, reason) of every void record.
+    `wait_for`. `on_void` is told (partition, offset, reason) of every void record. `known` may
+    give the commit of a record's bytes without parsing them: a writer knows its own.
     """
 
     def __init__(
@@ -45,15 +48,18 @@ class PartitionTail:
         partition: int,
         *,
         on_void: Callable[[int, int, VoidReason], None] | None = None,
+        known: Callable[[bytes], ParsedCommit | None] | None = None,
     ) -> None:
         self._log = log
         self._partition = partition
         self._on_void = on_void
+        self._known = known
         self._position = -1
         self._stopped: BaseException | None = None
         self._started = False
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._waiter_count = 0
+        self._expected: dict[bytes, ParsedCommit] = {}
         self.admission = Admission(log.log_id, partition, log.partitions)
         self.voids: dict[VoidReason, int] = {}
 
@@ -69,6 +75,15 @@ class PartitionTail:
         Finished: whoever iterates has come back for the next one.
         """
         return self._position
+
+    def expect(self, commit: ParsedCommit) -> None:
+        """Announce a commit that this process appends: read back, it need not be parsed again.
+
+        Only saves time. It is recognised by its very bytes, so the verdict is the same.
+        """
+        self._expected[commit.value] = commit
+        if len(self._expected) > _EXPECTED_MAX:
+            del self._expected[next(iter(self._expected))]
 
     async def wait_for(self, offset: int) -> None:
         """Wait until `position` is at least `offset`; raises what stopped the tail."""
@@ -129,7 +144,15 @@ class PartitionTail:
             raise LogTruncated(
                 f"offsets {expected} to {record.offset - 1} of partition {self._partition} are gone"
             )
-        commit, verdict = self.admission.offer_value(record.offset, record.value)
+        commit = self._known(record.value) if self._known is not None else None
+        if commit is not None:
+            verdict = self.admission.offer(record.offset, commit)
+        else:
+            commit = self._expected.pop(record.value, None) if self._expected else None
+        if commit is not None:
+            verdict = self.admission.offer(record.offset, commit)
+        else:
+            commit, verdict = self.admission.offer_value(record.offset, record.value)
         if isinstance(verdict, Void):
             self._count_void(record.offset, verdict.reason)
         return Entry(record.offset, commit, verdict)

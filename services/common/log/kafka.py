@@ -208,6 +208,8 @@ class KafkaLog:
                 pass  # appends and reads notice it themselves
             except LogError as error:
                 self._give_up(error)
+            except Exception:  # watching must not end before the log does
+                _logger.exception("looking after the Kafka log failed")
             inspect_at = time.monotonic() + _INSPECT_S
 
     def _check_identity(self, topic: Topic | None) -> None:

@@ -26,7 +26,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from services.common.log.port import LogUnavailable, LogUnusable
+from services.common.log.port import LogError, LogUnavailable, LogUnusable
 
 T = TypeVar("T")
 _logger = logging.getLogger(__name__)
@@ -94,9 +94,16 @@ def people_errors(options: KafkaOptions) -> Iterator[None]:
         yield
     except (AuthorizationError, SaslAuthenticationFailedError) as error:
         raise LogUnusable(f"Kafka at {options.shown_servers} refuses us: {error}") from error
-    # kafka-python lets RuntimeError and OSError out of its event loop when a client is closing.
-    except (KafkaError, RuntimeError, OSError) as error:
+    except KafkaError as error:
         raise LogUnavailable(f"cannot reach Kafka at {options.shown_servers}: {error}") from error
+    except LogError:
+        raise
+    # A connection that breaks makes kafka-python raise almost anything: RuntimeError and OSError
+    # from its event loop, errors of decoding half an answer.
+    except Exception as error:
+        raise LogUnavailable(
+            f"talking to Kafka at {options.shown_servers} failed: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _probe(options: KafkaOptions) -> None:

@@ -19,7 +19,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.errors import KafkaError
 
 from services.common.log.kafka_client import Admin, KafkaOptions, connect
-from services.common.log.port import LogError, LogUnavailable, OwnershipListener
+from services.common.log.port import LogError, OwnershipListener
 
 _logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class KafkaOwnership:
     async def _ask(self) -> None:
         try:
             members = await self._admin.group(self._group)
-        except LogUnavailable as error:
+        except LogError as error:
             _logger.debug("no owner hints: %s", error)
             return
         finally:
@@ -181,13 +181,17 @@ class KafkaOwnership:
         return threading.current_thread() is self._thread and not self._stopping.is_set()
 
     def _run(self) -> None:
+        said = ""
         while self._is_wanted():
             try:
                 consumer = connect(self._options, self._build)
             except LogError as error:
-                _logger.warning("no partitions are assigned: %s; trying again", error)
+                if str(error) != said:
+                    said = str(error)
+                    _logger.warning("no partitions are assigned: %s; trying again", error)
                 self._stopping.wait(_RETRY_S)
                 continue
+            said = ""
             try:
                 self._take_part(consumer)
             except Exception as error:  # a consumer that raised is not used again

@@ -178,7 +178,7 @@ class Reader:
         if changed and self._consumer is not None:
             try:
                 self._assign(fresh & self._serving.keys())
-            except (KafkaError, RuntimeError, OSError):
+            except Exception:  # a consumer that raised is not used again
                 self._drop_consumer()
         return True
 

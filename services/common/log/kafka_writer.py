@@ -172,8 +172,7 @@ class Writer:
             while self._producer is None:
                 try:
                     await self.start()
-                except LogError as error:
-                    _logger.warning("%s; trying again", error)
+                except LogError:
                     await asyncio.sleep(1)
         finally:
             self._replacing = None

@@ -9,9 +9,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from kafka import KafkaProducer, TopicPartition
 
 from services.common.broker import KafkaBroker
 from services.common.log import (
@@ -27,7 +29,7 @@ from services.common.log import (
 )
 from services.common.log import kafka as kafka_module
 from services.common.log.kafka import KafkaLog
-from services.common.log.kafka_client import KafkaOptions, create_topic
+from services.common.log.kafka_client import Admin, KafkaOptions, create_topic
 from tests.conftest import started
 from tests.services.log.conftest import KafkaWorld, delete_topic
 
@@ -364,3 +366,52 @@ async def test_creating_the_topic_twice_changes_nothing(kafka_options: KafkaOpti
     assert await create_topic(kafka_options, partitions=3) is False
     with pytest.raises(LogUnusable, match="has 3 partitions, not 4"):
         await create_topic(kafka_options, partitions=4)
+
+
+async def administer(options: KafkaOptions, what: Callable[[Any], object]) -> None:
+    """Do something to the topic that an operator must not do."""
+    admin = Admin(options)
+    await admin._call(what)
+    await admin.close()
+
+
+async def test_a_topic_that_grows_stops_everything(
+    kafka_world: KafkaWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_module, "_INSPECT_S", 0.3)
+    log = await kafka_world.open()
+    topic = kafka_world.options.topic
+    async with aclosing(log.tail(0, 0)) as records:
+        waiting = asyncio.ensure_future(anext(records))
+        await asyncio.sleep(0)
+        await administer(
+            kafka_world.options,
+            lambda admin: admin.create_partitions({topic: PARTITIONS + 1}),
+        )
+        with pytest.raises(LogReplaced, match="has 5 partitions now, not 4"):
+            await asyncio.wait_for(waiting, 10)
+
+
+async def test_records_that_retention_removed_are_missed(kafka_world: KafkaWorld) -> None:
+    log = await kafka_world.open()
+    for _ in range(5):
+        await log.append(0, b"k", b"v")
+    place = TopicPartition(kafka_world.options.topic, 0)
+    await administer(kafka_world.options, lambda admin: admin.delete_records({place: 3}))
+    async with aclosing(log.tail(0, 0)) as records:
+        with pytest.raises(LogTruncated):
+            await asyncio.wait_for(anext(records), 10)
+    async with aclosing(log.tail(0, 3)) as records:
+        assert (await asyncio.wait_for(anext(records), 10)).offset == 3
+
+
+async def test_a_record_without_key_or_value_is_read_as_empty(kafka_world: KafkaWorld) -> None:
+    """A tombstone or the like, from somebody else's producer; admission makes it void."""
+    log = await kafka_world.open()
+    rogue = KafkaProducer(bootstrap_servers=kafka_world.options.servers[0])
+    rogue.send(kafka_world.options.topic, key=b"k", value=None, partition=0)
+    rogue.send(kafka_world.options.topic, key=None, value=b"v", partition=0).get(10)
+    rogue.close()
+    async with aclosing(log.tail(0, 0)) as records:
+        found = [await asyncio.wait_for(anext(records), 10) for _ in range(2)]
+    assert [(record.key, record.value) for record in found] == [(b"k", b""), (b"", b"v")]

@@ -5,8 +5,10 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+import msgspec
 import pytest
 
+from services.common import admission as admission_module
 from services.common import tail as tail_module
 from services.common.admission import Admitted, UnreadableRecord, Void, VoidReason
 from services.common.commits import ParsedCommit
@@ -216,6 +218,36 @@ async def test_waiting_ends_when_nobody_reads_any_more() -> None:
     reading.cancel()
     with pytest.raises(LogUnavailable, match="no longer read"):
         await asyncio.wait_for(waiting, 5)
+
+
+async def test_an_announced_commit_is_not_parsed_again_and_decided_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = chain(1, 2)
+    parsed: list[bytes] = []
+    parse = admission_module.parse_commit
+
+    def counting(value: bytes | None) -> ParsedCommit:
+        parsed.append(value or b"")
+        return parse(value)
+
+    monkeypatch.setattr(admission_module, "parse_commit", counting)
+    opening = claim(0)
+    tail = PartitionTail(ScriptedLog([opening.value, first.value, first.value, second.value]), 0)
+    tail.expect(first)
+    tail.expect(second)
+    entries = await take(tail, 4)
+    assert parsed == [opening.value, first.value]
+    assert entries[1].commit is first and entries[3].commit is second
+    assert [isinstance(entry.verdict, Admitted) for entry in entries] == [True, True, False, True]
+
+
+async def test_announced_commits_that_never_come_are_forgotten() -> None:
+    tail = PartitionTail(ScriptedLog([]), 0)
+    commit = facts("m", epoch=1)
+    for number in range(5000):
+        tail.expect(msgspec.structs.replace(commit, value=b"%d" % number))
+    assert len(tail._expected) == 4096
 
 
 async def test_a_long_backlog_leaves_the_event_loop_its_turns() -> None:
