@@ -8,10 +8,9 @@ from contextlib import aclosing
 import msgspec
 import pytest
 
-from services.common import admission as admission_module
 from services.common import tail as tail_module
 from services.common.admission import Admitted, UnreadableRecord, Void, VoidReason
-from services.common.commits import ParsedCommit
+from services.common.commits import ParsedCommit, parse_commit
 from services.common.log import (
     Log,
     LogCorrupt,
@@ -225,13 +224,12 @@ async def test_an_announced_commit_is_not_parsed_again_and_decided_alike(
 ) -> None:
     first, second = chain(1, 2)
     parsed: list[bytes] = []
-    parse = admission_module.parse_commit
 
     def counting(value: bytes | None) -> ParsedCommit:
         parsed.append(value or b"")
-        return parse(value)
+        return parse_commit(value)
 
-    monkeypatch.setattr(admission_module, "parse_commit", counting)
+    monkeypatch.setattr("services.common.admission.parse_commit", counting)
     opening = claim(0)
     tail = PartitionTail(ScriptedLog([opening.value, first.value, first.value, second.value]), 0)
     tail.expect(first)
