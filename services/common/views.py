@@ -200,7 +200,6 @@ class Batch:
         self._names = keys
         self._index: dict[str, int] = {keys.watermark: 1}
         self._words: list[_Word] = []
-        self.bytes = 0
 
     def _add(self, command: str, key: str, *arguments: _Word) -> None:
         index = self._index.setdefault(key, len(self._index) + 1)
@@ -210,10 +209,8 @@ class Batch:
         """Write one match: its row and its places in the indexes."""
         names, match_id, summary = self._names, row.match_id, row.summary
         key = names.match(match_id)
-        fields = _row_fields(row)
-        self.bytes += sum(len(field) for field in fields if not isinstance(field, int))
         self._add("DEL", key)
-        self._add("HSET", key, *fields)
+        self._add("HSET", key, *_row_fields(row))
         self._add("ZADD", names.matches, summary.created_ms, match_id)
         for status in STATUSES:
             if status == row.status:

@@ -56,7 +56,8 @@ class Matches:
         try:
             match.fold.apply(commit.facts(), final=commit.final)
         except Exception as error:
-            # Whatever is wrong with this match, the others go on (reliability.md, F33).
+            # Whatever is wrong with this match, the others go on (reliability.md, F33); be it a
+            # fact of newer software: the next start of one that knows it takes the match up again.
             self._park(match, offset, commit, error)
         else:
             match.commit = commit

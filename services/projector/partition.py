@@ -34,7 +34,7 @@ from services.projector.matches import Matches
 _logger = logging.getLogger(__name__)
 
 # Records read ahead of what is applied; beyond it the log is not read further.
-_AHEAD_MAX: Final = 2_000
+_AHEAD_MAX: Final = 500
 # One script call writes at most so many changed matches: Redis does nothing else meanwhile.
 _ROWS_MAX: Final = 200
 _BACKOFF_FIRST_S: Final = 0.05
@@ -287,6 +287,9 @@ class PartitionProjector:
             except Conflict as conflict:
                 if not _same(conflict.stored, new):
                     self._figures.conflicts.inc()
+                if new.offset == mark.offset:
+                    # A part of the views that others have completed meanwhile: begin from there.
+                    raise _Again from conflict
                 mark = self._adopted(conflict.stored)
                 rows = [row for row in rows if row.offset > mark.offset]
                 new = replace(new, offset=max(new.offset, mark.offset), target=mark.target)

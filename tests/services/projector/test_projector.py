@@ -17,6 +17,7 @@ from services.common.redis_store import connect_redis
 from services.common.viewfold import MatchFold
 from services.common.views import (
     Batch,
+    Views,
     ViewsRebuilding,
     ViewsUnavailable,
     Watermark,
@@ -286,6 +287,48 @@ async def test_a_stalled_projector_cannot_undo_what_another_wrote(
         await recorder.whole("next", game.id, 2)
         await caught_up(views, log)
         await assert_equal(views, recorder.matches.values())
+
+
+async def test_a_stalled_rebuild_cannot_undo_what_another_wrote(
+    log: SqliteLog,
+    redis: Redis,
+    recorder: Recorder,
+    game: AnyGame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While views are rebuilt, finished matches are written before the watermark moves."""
+    monkeypatch.setattr(partition_module, "_ROWS_MAX", 2)
+    views = views_of(redis, log)
+    for number in range(12):
+        await recorder.whole(f"m{number}", game.id, 2)
+    open_match = await recorder.create("open", game.id, 3)
+    go_on, stopped = asyncio.Event(), asyncio.Event()
+    apply = Views.apply
+
+    async def stall(
+        self: Views, partition: int, expected: Watermark | None, new: Watermark, batch: Batch
+    ) -> None:
+        if expected == new and not stopped.is_set():
+            stopped.set()
+            await go_on.wait()
+        await apply(self, partition, expected, new, batch)
+
+    with monkeypatch.context() as stalling:
+        stalling.setattr(Views, "apply", stall)
+        async with projecting(log, redis):
+            await stopped.wait()
+            async with projecting(log, redis):
+                await caught_up(views, log)
+                await recorder.play(open_match)
+                await recorder.whole("next", game.id, 2)
+                await caught_up(views, log)
+                newest = await dump(redis)
+                go_on.set()
+                await asyncio.sleep(0.3)
+                assert await dump(redis) == newest
+            await recorder.whole("last", game.id, 2)
+            await caught_up(views, log)
+            await assert_equal(views, recorder.matches.values())
 
 
 async def test_a_write_whose_reply_was_lost_is_taken_for_done(
