@@ -229,27 +229,35 @@ class Admin:
     async def close(self) -> None:
         """Close the connection."""
         with contextlib.suppress(LogUnavailable):
-            await self._thread.call(self._drop, 5)
+            await self._thread.call(lambda: self._drop(self._client), 5)
         self._thread.close()
 
     async def _call(self, ask: Callable[[Any], T]) -> T:
         def work() -> T:
-            if self._client is None:
-                self._client = connect(self._options, self._connect)
+            client = self._client
+            if client is None:
+                client = self._client = connect(self._options, self._connect)
             try:
                 with people_errors(self._options):
-                    return ask(self._client)
+                    return ask(client)
             except BaseException:
-                self._drop()
+                self._drop(client)
                 raise
 
-        return await self._thread.call(work, self._timeout_s)
+        try:
+            return await self._thread.call(work, self._timeout_s)
+        except LogUnavailable:
+            # A thread that was given up keeps the client that it hangs in.
+            # The next call makes a new one.
+            self._client = None
+            raise
 
     def _connect(self) -> Any:
         return KafkaAdminClient(**self._options.client("admin"))
 
-    def _drop(self) -> None:
-        client, self._client = self._client, None
+    def _drop(self, client: Any) -> None:
+        if self._client is client:
+            self._client = None
         if client is not None:
             with contextlib.suppress(KafkaError, RuntimeError, OSError):
                 client.close()

@@ -20,7 +20,6 @@ from kafka.errors import (
     KafkaTimeoutError,
     MessageSizeTooLargeError,
     RecordListTooLargeError,
-    TopicAuthorizationFailedError,
 )
 
 from services.common.log.kafka_client import CallThread, KafkaOptions, connect
@@ -201,8 +200,7 @@ class Writer:
 def _append_error(error: Exception) -> LogError:
     if isinstance(error, (MessageSizeTooLargeError, RecordListTooLargeError)):
         return RecordTooLarge(f"Kafka does not take a record of this size: {error}")
-    if isinstance(error, TopicAuthorizationFailedError):
-        return LogUnavailable(f"Kafka does not let us write to the topic: {error}")
+    # Whatever else was answered in the end, an attempt before it may have been written.
     if isinstance(error, KafkaTimeoutError):
         return _unknown("no acknowledgement in time")
     return _unknown(str(error))
