@@ -57,9 +57,11 @@ def redact_commit(
     fact_type, add = codec().fact_type, seen.facts.add
     for index, (type_url, value) in enumerate(commit.encoded):
         if not everything and has_hidden(fact_type(type_url)):
-            fact = redact(commit.facts()[index], viewer)
-            encoded, hidden = codec().encode_redacted(fact)
-            if hidden:
+            whole = commit.facts()[index]
+            fact = redact(whole, viewer)
+            # The very same fact: nothing of it is hidden from this viewer.
+            if fact is not whole:
+                encoded, hidden = codec().encode_redacted(fact)
                 one = add(hidden_fields=hidden, leaf_hash=commit.leaves[index])
                 one.fact.type_url = type_url
                 one.fact.value = encoded.value

@@ -38,8 +38,7 @@ class PartitionTail:
 
     One task iterates, once. While the log is unavailable the tail waits and tries again; on
     UnreadableRecord, LogTruncated, LogReplaced and LogCorrupt it stops and raises, here and in
-    `wait_for`. `on_void` is told (partition, offset, reason) of every void record. `known` may
-    give the commit of a record's bytes without parsing them: a writer knows its own.
+    `wait_for`. `on_void` is told (partition, offset, reason) of every void record.
     """
 
     def __init__(
@@ -48,12 +47,10 @@ class PartitionTail:
         partition: int,
         *,
         on_void: Callable[[int, int, VoidReason], None] | None = None,
-        known: Callable[[bytes], ParsedCommit | None] | None = None,
     ) -> None:
         self._log = log
         self._partition = partition
         self._on_void = on_void
-        self._known = known
         self._position = -1
         self._stopped: BaseException | None = None
         self._started = False
@@ -144,11 +141,7 @@ class PartitionTail:
             raise LogTruncated(
                 f"offsets {expected} to {record.offset - 1} of partition {self._partition} are gone"
             )
-        commit = self._known(record.value) if self._known is not None else None
-        if commit is not None:
-            verdict = self.admission.offer(record.offset, commit)
-        else:
-            commit = self._expected.pop(record.value, None) if self._expected else None
+        commit = self._expected.pop(record.value, None) if self._expected else None
         if commit is not None:
             verdict = self.admission.offer(record.offset, commit)
         else:

@@ -84,6 +84,7 @@ class Writer:
     """The one who appends to a partition. `read` must be called for every entry of its tail."""
 
     def __init__(self, log: Log, tail: PartitionTail, identity: Identity, limits: Limits) -> None:
+        """`tail` is the partition's, read by somebody else who calls `read`."""
         self._log = log
         self._tail = tail
         self._identity = identity
@@ -143,6 +144,7 @@ class Writer:
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[int] = loop.create_future()
         self._pending[commit.hash] = _Pending(outcome, admitted, loop.time())
+        self._tail.expect(commit)
         self._spawn(self._append(commit))
         return await outcome
 
