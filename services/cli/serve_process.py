@@ -21,7 +21,8 @@ from services.cli.runtime import (
 from services.cli.topics_kafka import kafka_options
 from services.common.keys import KeyRing, load_key_ring
 from services.common.log import Log
-from services.common.log.kafka import KafkaLog, KafkaOwnership
+from services.common.log.kafka import KafkaLog
+from services.common.log.kafka_ownership import KafkaOwnership
 from services.common.logging import configure_logging
 from services.common.metrics import Metrics
 from services.common.redis_store import redis_client

@@ -7,11 +7,14 @@ process is restarted: a died one is reported, and the caller stops the rest.
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import socket
 import sys
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -20,7 +23,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from services.cli.datadir import DataDir, TokenMaker
 from services.cli.runtime import first_of
-from services.cli.topics_kafka import ensure_topic
+from services.cli.topics_kafka import ensure_topic, existing_partitions
 from services.common.broker import KafkaBroker
 from services.common.child import Child, start_child
 from services.common.errors import StartupError
@@ -92,6 +95,11 @@ class Member:
                         f"{self.name} did not serve within {patience_s:.0f} s; see {self.log_file}."
                     )
                 await asyncio.sleep(0.1)
+
+    async def partitions(self) -> frozenset[int]:
+        """Return the partitions that it says it serves; none when it does not answer."""
+        text = await asyncio.to_thread(_fetch, f"http://{self.metrics_address}/metrics")
+        return frozenset(int(number) for number in _OWNED.findall(text))
 
     async def stop(self) -> int:
         """End it in order (SIGTERM); return the exit code."""
@@ -167,6 +175,22 @@ class Distributed:
             await member.start(self.environ)
         await asyncio.gather(*(member.healthy() for member in members))
 
+    async def all_served(self, partitions: int, patience_s: float = HEALTHY_S) -> None:
+        """Wait until the match processes serve all partitions between them; else StartupError."""
+        give_up = time.monotonic() + patience_s
+        while True:
+            running = [m for m in self.members.values() if m.role == "match" and m.is_running]
+            owned = await asyncio.gather(*(member.partitions() for member in running))
+            served = frozenset().union(*owned)
+            if len(served) >= partitions:
+                return
+            if time.monotonic() > give_up:
+                raise StartupError(
+                    f"After {patience_s:.0f} s only {len(served)} of {partitions} partitions "
+                    f"are served; see {self.data_dir / 'logs'}."
+                )
+            await asyncio.sleep(0.2)
+
     async def failed(self) -> str:
         """Wait until any process ends; return a sentence that says which, and how."""
         ends = [member.ended for member in self.members.values()]
@@ -196,7 +220,7 @@ async def distributed(
     match_processes: int = 2,
     port: int = 0,
     metrics_port: int = 0,
-    partitions: int = 8,
+    partitions: int | None = None,
     kafka: str = "",
     topic: str = "match-events",
     log_level: str = "info",
@@ -206,9 +230,10 @@ async def distributed(
     """Run everything on `data_dir` for the length of the block; all of it serves on entry.
 
     `kafka` names a broker (host:port) that runs already; without it one is started and stopped
-    here. Ports count up from `port` and `metrics_port`; 0: free ones. `settings` are further
-    environment variables of the processes. `say` is told, in a sentence, what takes time. Raises
-    StartupError with one sentence. Call it from the main thread: the children live as long.
+    here. `partitions` counts for a new topic only (default 8). Ports count up from `port` and
+    `metrics_port`; 0: free ones. `settings` are further environment variables of the processes.
+    `say` is told, in a sentence, what takes time. Raises StartupError with one sentence. Call it
+    from the main thread: the children live as long.
     """
     async with contextlib.AsyncExitStack() as stack:
         data = stack.enter_context(DataDir(data_dir))
@@ -224,9 +249,9 @@ async def distributed(
         redis = RedisServer(data.redis)
         stack.push_async_callback(redis.stop)
         await redis.start()
-        await ensure_topic(
-            Settings(kafka=(parse_address(kafka),), topic=topic, partitions=partitions)
-        )
+        log = Settings(kafka=(parse_address(kafka),), topic=topic)
+        partitions = partitions or await existing_partitions(log) or log.partitions
+        await ensure_topic(replace(log, partitions=partitions))
         environ = _environ(data, kafka, topic, partitions, redis.url, log_level)
         running = Distributed(data, environ | dict(settings or {}), redis)
         running.broker = broker
@@ -234,6 +259,7 @@ async def distributed(
         stack.push_async_callback(running.close)
         say("Starting the services …")
         await running.start()
+        await running.all_served(partitions)
         yield running
 
 
@@ -242,6 +268,19 @@ _IMPATIENT: Final = [
     ("grpc.max_reconnect_backoff_ms", 500),
     ("grpc.enable_http_proxy", 0),
 ]
+
+
+_OWNED: Final = re.compile(r'^diceledger_partition_owned\{partition="(\d+)"\} 1\.0$', re.MULTILINE)
+
+
+def _fetch(url: str) -> str:
+    try:
+        # Straight to the loopback interface, whatever proxy the environment names.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(url, timeout=2) as reply:
+            return str(reply.read().decode())
+    except OSError:
+        return ""
 
 
 async def _serves(stub: health_pb2_grpc.HealthStub) -> bool:

@@ -27,6 +27,17 @@ async def ensure_topic(settings: Settings) -> bool:
         )
 
 
+async def existing_partitions(settings: Settings) -> int | None:
+    """Return how many partitions the topic has; None when there is none. Raises StartupError."""
+    admin = Admin(kafka_options(settings))
+    try:
+        with log_errors():
+            topic = await admin.topic()
+    finally:
+        await admin.close()
+    return topic.partitions if topic else None
+
+
 async def existing_topic(settings: Settings) -> str:
     """Return the identity of the log behind the topic; StartupError unless it is right."""
     options = kafka_options(settings)

@@ -43,8 +43,11 @@ def up(
         typer.Option("--match-processes", help="With --distributed: how many.", min=1, max=32),
     ] = 2,
     partitions: Annotated[
-        int, typer.Option("--partitions", help="Of a new log; fixed for its life.", min=1, max=512)
-    ] = 8,
+        int | None,
+        typer.Option(
+            "--partitions", help="Of a new log, by default 8; fixed for its life.", min=1, max=512
+        ),
+    ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         typer.Option("--log-level", help="Least level logged."),
@@ -77,7 +80,12 @@ def up(
 
 
 async def _run_embedded(
-    data: Path, port: int, metrics_port: int, partitions: int, log_level: str, as_json: bool
+    data: Path,
+    port: int,
+    metrics_port: int,
+    partitions: int | None,
+    log_level: str,
+    as_json: bool,
 ) -> None:
     # The services are loaded only by the commands that run them.
     from services.cli.embedded import Embedded, embedded

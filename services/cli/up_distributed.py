@@ -17,7 +17,7 @@ async def run_distributed(
     port: int,
     metrics_port: int,
     match_processes: int,
-    partitions: int,
+    partitions: int | None,
     log_level: str,
     as_json: bool,
 ) -> None:
@@ -51,7 +51,7 @@ async def run_distributed(
 def _summary(running: Distributed) -> dict[str, object]:
     return {
         "mode": "distributed",
-        "addresses": list(running.addresses),
+        "match": list(running.addresses),
         "replay": running.replay_address,
         "kafka": running.kafka,
         "topic": running.topic,
@@ -67,11 +67,10 @@ def _summary(running: Distributed) -> dict[str, object]:
 
 def _table(running: Distributed) -> Table:
     table = Table(title="diceledger is up", title_justify="left")
-    for heading in ("process", "pid", "gRPC", "metrics"):
-        table.add_column(heading)
+    for heading in ("process", "pid", "listens at", "/metrics at"):
+        table.add_column(heading, overflow="fold")
     for name, each in running.members.items():
-        metrics = f"http://{each.metrics_address}/metrics"
-        table.add_row(name, str(each.pid), each.address, metrics)
+        table.add_row(name, str(each.pid), each.address, each.metrics_address)
     table.add_section()
     broker = running.broker
     table.add_row("Kafka", str(broker.pid) if broker else "", running.kafka, "")

@@ -3,14 +3,22 @@
 What is stored there is the projector's business.
 """
 
+import asyncio
 import builtins
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
-from typing import Final
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any, Final
 
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import (
+    BlockingConnectionPool,
+    Connection,
+    Redis,
+    SSLConnection,
+    UnixDomainSocketConnection,
+)
+from redis.asyncio.connection import AbstractConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
@@ -32,6 +40,46 @@ _VERSION_LOW = (6, 0)
 _TIMEOUTS = (TimeoutError, builtins.TimeoutError)
 
 
+class _Cancellable(AbstractConnection):
+    """A connection whose use can be cancelled at any moment.
+
+    redis-py bounds its writing with asyncio.wait_for, which in Python 3.11 now and then swallows a
+    cancellation (bpo-37658); the cancelled task would go on for ever.
+    """
+
+    async def send_packed_command(
+        self, command: bytes | str | Iterable[bytes], check_health: bool = True
+    ) -> None:
+        """Send, within the socket's timeout."""
+        limit, self.socket_timeout = self.socket_timeout, None
+        try:
+            async with asyncio.timeout(limit):
+                await super().send_packed_command(command, check_health)
+        except builtins.TimeoutError:
+            raise TimeoutError("Timeout writing to socket") from None
+        finally:
+            self.socket_timeout = limit
+
+
+class _Tcp(_Cancellable, Connection):
+    pass
+
+
+class _Tls(_Cancellable, SSLConnection):
+    pass
+
+
+class _Unix(_Cancellable, UnixDomainSocketConnection):
+    pass
+
+
+_CONNECTIONS: Final[dict[type, type]] = {
+    Connection: _Tcp,
+    SSLConnection: _Tls,
+    UnixDomainSocketConnection: _Unix,
+}
+
+
 def connect_redis(
     url: str,
     *,
@@ -46,14 +94,17 @@ def connect_redis(
     Raises StartupError for a URL that is none.
     """
     try:
-        pool = BlockingConnectionPool.from_url(
-            url,
+        options: dict[str, Any] = dict(parse_url(url))
+        kind = _CONNECTIONS[options.pop("connection_class", Connection)]
+        pool = BlockingConnectionPool(
+            connection_class=kind,
             timeout=command_timeout_s,
             max_connections=connections_max,
             socket_connect_timeout=connect_timeout_s,
             socket_timeout=command_timeout_s,
             health_check_interval=15,
             retry=Retry(NoBackoff(), 1),
+            **options,
         )
     except ValueError as error:
         raise StartupError(f"The Redis URL {shown_url(url)} cannot be used: {error}.") from None

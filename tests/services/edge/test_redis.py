@@ -173,6 +173,23 @@ async def test_a_redis_that_hangs_is_given_up(server: RedisServer) -> None:
     await redis.aclose()
 
 
+async def test_a_cancellation_is_never_swallowed(server: RedisServer) -> None:
+    """redis-py itself loses some on Python 3.11: whoever was cancelled went on for ever."""
+    async with redis_client(server.url) as redis:
+
+        async def writing() -> None:
+            while True:
+                await redis.set("a", "1")
+
+        for turns in range(300):
+            task = asyncio.create_task(writing())
+            for _ in range(turns % 23):
+                await asyncio.sleep(0)
+            task.cancel()
+            done, _ = await asyncio.wait([task], timeout=2)
+            assert done, f"cancelled after {turns % 23} turns of the loop, and still running"
+
+
 def test_a_url_that_is_none_is_one_sentence() -> None:
     with pytest.raises(StartupError, match="cannot be used"):
         connect_redis("http://x")
