@@ -12,6 +12,7 @@ from services.cli import (
     games,
     play,
     replay,
+    scenario,
     serve,
     token,
     topics,
@@ -56,7 +57,7 @@ def _options(
     pass
 
 
-for _part in (demo, play, replay, verify, export, games, up, token, serve, topics):
+for _part in (demo, play, replay, verify, export, games, scenario, up, token, serve, topics):
     _part.register(app)
 
 
