@@ -42,9 +42,7 @@ class Answer(
 PASS = Answer()
 
 
-class Prompt(
-    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="prompt", tag_field="type"
-):
+class Prompt(msgspec.Struct, frozen=True, gc=False, tag="prompt", tag_field="type"):
     """A question to one seat.
 
     select: `low` to `high` different options; number: a whole number from `low` to `high`;
@@ -52,6 +50,8 @@ class Prompt(
     always legal and stands in when time is over. `concealed` is set in a view whose viewer may not
     see what is asked (options are then left out).
     """
+
+    # No omit_defaults: see GameState.
 
     id: PromptId
     seat: Seat

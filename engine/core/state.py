@@ -48,7 +48,12 @@ class Holding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only
 class GameState(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True, tag_field="state"
 ):
-    """What every game's state has; each game's own state inherits from it with a tag of its own."""
+    """What every game's state has; each game's own state inherits from it with a tag of its own.
+
+    A struct inside a state may have omit_defaults only when all its defaults are None, a bool, a
+    small int, "", b"" or (): msgspec leaves out what IS the default, not what equals it, and equal
+    states must have equal encodings.
+    """
 
     turn: int = 0
     active: Seat = NOBODY
@@ -64,7 +69,7 @@ class Player(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     entropy: bytes = b""
 
 
-class MatchState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+class MatchState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Everything that the log says about a match: lobby, open prompts, the game's table and the
     result.
     """
