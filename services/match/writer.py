@@ -125,7 +125,8 @@ class Writer:
         """Wait until the partition is ours, at most so long; whether it is."""
         if self._phase is Phase.CLAIMING:
             try:
-                await asyncio.wait_for(self._ready.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._ready.wait()
             except TimeoutError:
                 return False
         return self.accepts
@@ -304,7 +305,8 @@ class Writer:
         self._signals.claim_read.clear()
         await self._log.append(self._tail.partition, b"", value)
         try:
-            await asyncio.wait_for(self._signals.claim_read.wait(), _CLAIM_WAIT_S)
+            async with asyncio.timeout(_CLAIM_WAIT_S):
+                await self._signals.claim_read.wait()
         except TimeoutError:
             _logger.warning("partition %d: a claim is not read back", self._tail.partition)
 
@@ -312,7 +314,8 @@ class Writer:
         """Take the partition back that is still assigned to us, should the other not keep it."""
         patience_s = self._limits.reclaim_s * random.uniform(1.0, 1.5)  # noqa: S311
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._signals.released.wait(), patience_s)
+            async with asyncio.timeout(patience_s):
+                await self._signals.released.wait()
         if self._phase is Phase.LOST:
             self._phase = Phase.CLAIMING
             await self._claim(take_over=True)
