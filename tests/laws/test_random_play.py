@@ -38,6 +38,7 @@ from engine import (
     redact,
     state_hash,
 )
+from engine.core.bench import Bench
 from engine.games.kings.facts import DeckPeeked
 from engine.games.kings.proposals import HEARTS_MAX
 from engine.games.kings.state import OUTSIDE, KingsState
@@ -85,12 +86,13 @@ def test_random_legal_answers_never_crash_or_loop(seed: int) -> None:
 
 def _check_table(session: Session) -> None:
     state = table_of(session.state)
+    bench = Bench(GAME, session.state, lambda *_: ())
     places = Counter(each.place for each in state.monsters if each.place != OUTSIDE)
     assert all(count == 1 for count in places.values()), places
     for monster in state.monsters:
         assert monster.energy >= 0
         assert monster.points >= 0
-        assert 0 <= monster.hearts <= HEARTS_MAX.high
+        assert 0 <= monster.hearts <= bench.table.stat(HEARTS_MAX, monster.seat)
         assert min(monster.poison, monster.shrink) >= 0
         assert monster.alive or not (monster.energy or state.held_by(monster.seat))
     held = Counter(each.card for each in state.holdings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine import PromptedInSecret
+from engine import PromptedInSecret, Seat, redact
 from tests.engine.tokyo.kit import Kit
 
 CITY, BAY, OUTSIDE = "tokyo_city", "tokyo_bay", "outside"
@@ -62,6 +62,17 @@ def test_made_in_a_lab_shows_the_top_card_to_its_owner_only() -> None:
     kit.turn(A, "112233", buy="wings")
     assert (kit.cards(A), kit.at(A).energy) == (["made_in_a_lab", "wings"], 0)
     assert any(isinstance(fact, PromptedInSecret) for fact in kit.facts)
+
+
+@pytest.mark.parametrize("energy", range(9))
+def test_the_others_learn_nothing_about_the_lab_card(energy: int) -> None:
+    """Non-interference: not even whether it could be paid, from there being a question."""
+    streams = []
+    for deck in (("wings", "solar_powered"), ("solar_powered", "wings")):
+        kit = Kit().deck(*deck).monster(A, energy=energy, holds=["made_in_a_lab"])
+        kit.monster(A, holds=["alien_origin"]).turn(A, "112233")
+        streams.append([redact(fact, Seat(B)) for fact in kit.facts])
+    assert streams[0] == streams[1]
 
 
 def test_what_is_not_bought_from_the_lab_stays_on_top() -> None:
@@ -167,6 +178,20 @@ def test_mimic_is_idle_when_its_model_leaves_play() -> None:
     kit.turn(A, "s11223").another_turn("111233")
     assert kit.state.active == C
     assert kit.at(C).points == 1
+
+
+def test_hearts_of_a_copy_are_cut_when_the_model_dies_with_its_owner() -> None:
+    """B28."""
+    kit = Kit().monster(B, place=CITY, hearts=1, holds=["even_bigger"]).copies(C, "even_bigger")
+    kit.monster(C, hearts=12).turn(A, "s11223")
+    assert (kit.at(B).alive, kit.at(C).hearts) == (False, 10)
+
+
+def test_a_held_back_loss_is_due_when_its_victim_is_moved_out_of_tokyo() -> None:
+    """Being moved is not yielding."""
+    kit = Kit(5, bay_close_rule="must_leave").monster(B, place=CITY, hearts=1)
+    kit.monster(C, place=BAY, holds=["jets"]).turn(A, "s11223")
+    assert (kit.at(C).place, kit.at(C).hearts, kit.kinds.count("yield_tokyo")) == (OUTSIDE, 9, 0)
 
 
 def test_nova_breath_hits_everybody_but_does_not_move_anybody() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from engine.core.game import MatchOver
+from engine.core.state import Holding
 from engine.core.visibility import NOBODY, Seat
 from engine.games.kings.board import KingTable, board_of
 from engine.games.kings.facts import CardDiscarded, HeartsLost, MonsterEliminated
@@ -17,6 +18,7 @@ from engine.games.kings.proposals import (
     Wounded,
     ZeroReached,
 )
+from engine.games.kings.rules.market import copies_end
 from engine.games.kings.state import OUTSIDE
 
 
@@ -73,7 +75,7 @@ async def lose_hearts(
         if amount and table.state.monster(loss.target).hearts == 0
     ]
     if dead:
-        _eliminate(table, dead, source, by_dice=by_dice)
+        await _eliminate(table, dead, source, by_dice=by_dice)
     return Aftermath(tuple(wounded), tuple(held))
 
 
@@ -119,12 +121,14 @@ async def _follow_up(table: KingTable, loss: Loss, amount: int) -> bool:
     return True
 
 
-def _eliminate(table: KingTable, dead: list[Seat], by: Seat, *, by_dice: bool) -> None:
+async def _eliminate(table: KingTable, dead: list[Seat], by: Seat, *, by_dice: bool) -> None:
     """Take monsters out of the game in turn order; NOTES 1.8.5 and 1.8.6."""
+    gone: list[Holding] = []
     for seat in dead:
         if not table.state.monster(seat).alive:
             continue
         for holding in table.state.held_by(seat):
+            gone.append(holding)
             table.record(CardDiscarded(seat, holding.card, holding.id, "eliminated"))
         table.record(MonsterEliminated(seat, by, OUTSIDE))
         board_of(table).monster_gone(table, by_dice=by_dice)
@@ -133,3 +137,6 @@ def _eliminate(table: KingTable, dead: list[Seat], by: Seat, *, by_dice: bool) -
         raise MatchOver((), "nobody_left")
     if len(living) == 1:
         raise MatchOver(living, "last_survivor")
+    for holding in gone:
+        if not holding.copies:
+            await copies_end(table, holding, holding.card)

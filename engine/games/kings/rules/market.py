@@ -221,14 +221,19 @@ async def left(table: KingTable, holding: Holding, acts_as: str) -> None:
     """What a monster loses with a card, and with every copy of it."""
     await table.leaves_play(table.game.me(table, holding.seat, holding), acts_as)
     trim_hearts(table, holding.seat)
-    gone = all(each.id != holding.id for each in table.state.holdings)
-    for copy in table.state.holdings if gone else ():
+    if all(each.id != holding.id for each in table.state.holdings):
+        await copies_end(table, holding, acts_as)
+
+
+async def copies_end(table: KingTable, holding: Holding, acts_as: str) -> None:
+    """A card has left play: whatever copied it is idle now, and its owners lose what it gave them."""
+    for copy in table.state.holdings:
         if copy.copies == holding.id:
             await table.leaves_play(table.game.me(table, copy.seat, copy), acts_as)
             trim_hearts(table, copy.seat)
 
 
-async def copy(table: KingTable, holding: Holding, model: Holding) -> None:
+async def copy_card(table: KingTable, holding: Holding, model: Holding) -> None:
     """The holding acts as the model from now on, as if that had just been bought."""
     before = table.acts_as(holding)
     tokens = table.card(model.card).tokens

@@ -111,6 +111,8 @@ async def ask_to_yield(table: KingTable, aftermath: Aftermath) -> None:
         and table.state.monster(seat).place != OUTSIDE
     ]
     if not seats:
+        # Whoever was moved out of Tokyo meanwhile has not yielded.
+        await _settle(table, aftermath.held)
         return
     answers = await table.ask_all(
         [

@@ -145,8 +145,10 @@ async def _reroll_threes(me: KingMe) -> None:
     answer = await me.table.ask(
         me.seat,
         "background_dweller.dice",
+        low=1,
         high=len(options),
         options=options,
+        default=Answer(picks=(options[0].id,)),
         cause=me.cause,
     )
     for pick in answer.picks:

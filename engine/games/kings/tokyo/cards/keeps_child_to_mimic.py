@@ -182,7 +182,7 @@ def _model_options(models: Iterable[Holding]) -> tuple[Option, ...]:
 
 async def _imitate(me: KingMe, picked: str) -> None:
     model = next(each for each in me.state.holdings if f"holding:{each.id}" == picked)
-    await market.copy(me.table, me.holding, model)
+    await market.copy_card(me.table, me.holding, model)
 
 
 @mimic.gained(intrinsic=True)
