@@ -126,8 +126,11 @@ class PartitionProjector:
             raise
         finally:
             reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError, LogError):
-                await reader
+            # Waits without taking a cancellation of this task for that of the reader.
+            await asyncio.wait((reader,))
+            if not reader.cancelled():
+                # Retrieved: what stopped the reader was raised by `_batches`, or matters no more.
+                reader.exception()
 
     # -- opening ----------------------------------------------------------------------------------
 
