@@ -11,19 +11,17 @@ import math
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import grpc
-import grpc.aio
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from services.common.errors import refuse, replace_behaviour, run_stream
+from services.common.errors import WrappingInterceptor, refuse, run_stream
 
 ROLES: Final = frozenset({"player", "organiser", "arbiter", "operator"})
 SUBJECT_PATTERN: Final = re.compile(r"[A-Za-z0-9._:@+|/-]{1,64}")
@@ -205,25 +203,21 @@ class Verifier:
             return None
 
 
-class AuthInterceptor(grpc.aio.ServerInterceptor):
+class AuthInterceptor(WrappingInterceptor):
     """Authenticates every call but health and reflection; ends streams when the token expires."""
 
     def __init__(self, verifier: Verifier) -> None:
         """`verifier` decides which tokens are good."""
+        super().__init__()
         self._verifier = verifier
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Any:
-        """Wrap the handler of the call."""
-        handler = await continuation(handler_call_details)
-        if handler is None or handler_call_details.method.startswith(_OPEN_SERVICES):
-            return handler
-        return replace_behaviour(handler, lambda inner: self._guarded(inner, handler))
+    def leaves_alone(self, method: str) -> bool:
+        """Whether the method is open to everybody."""
+        return method.startswith(_OPEN_SERVICES)
 
-    def _guarded(self, inner: Callable[..., Any], handler: Any) -> Callable[..., Any]:
+    def wrap(self, inner: Callable[..., Any], handler: Any, method: str) -> Callable[..., Any]:
+        """Let only callers with a good token through."""
+
         async def unary(request: Any, context: Any) -> Any:
             _CALLER.set(self._verifier.verify(_bearer(context)))
             return await inner(request, context)

@@ -5,11 +5,11 @@ google.rpc.ErrorInfo (and BadRequest where a field is to blame), and hides every
 behind an incident id. Which command is refused when is not decided here.
 """
 
+import abc
 import inspect
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
 
 import grpc
@@ -193,28 +193,48 @@ async def abort(context: Any, error: ApiError) -> NoReturn:
     raise AssertionError("abort returned")
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorInterceptor(grpc.aio.ServerInterceptor):
-    """Outermost interceptor: ApiError and refusals become statuses, the rest an INTERNAL incident.
+class WrappingInterceptor(grpc.aio.ServerInterceptor):
+    """An interceptor that wraps handlers, each once: calls come by the thousand per second."""
 
-    `on_incident` is called once per unexpected exception (for a metric).
-    """
-
-    on_incident: Callable[[], None] = field(default=lambda: None)
+    def __init__(self) -> None:
+        """Nothing is wrapped yet."""
+        self._wrapped: dict[str, tuple[Any, Any]] = {}
 
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """Wrap the handler of the call."""
+        """Return the wrapped handler of the call; None for a method that nobody serves."""
+        method = handler_call_details.method
         handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        return replace_behaviour(handler, lambda inner: self._guarded(inner, handler))
+        if handler is None or self.leaves_alone(method):
+            return handler
+        known, wrapped = self._wrapped.get(method, (None, None))
+        if known is not handler:
+            wrapped = replace_behaviour(handler, lambda inner: self.wrap(inner, handler, method))
+            self._wrapped[method] = (handler, wrapped)
+        return wrapped
 
-    def _guarded(self, inner: Callable[..., Any], handler: Any) -> Callable[..., Any]:
-        method = getattr(inner, "__qualname__", "?")
+    def leaves_alone(self, method: str) -> bool:
+        """Whether calls of this method (its full path) are none of this interceptor's business."""
+        return False
+
+    @abc.abstractmethod
+    def wrap(self, inner: Callable[..., Any], handler: Any, method: str) -> Callable[..., Any]:
+        """Return the behaviour to use in place of `inner`; coroutines, for streams, too."""
+
+
+class ErrorInterceptor(WrappingInterceptor):
+    """Outermost: ApiError and refusals become statuses, all else an INTERNAL incident."""
+
+    def __init__(self, on_incident: Callable[[], None] = lambda: None) -> None:
+        """`on_incident` is called once per unexpected exception (for a metric)."""
+        super().__init__()
+        self._on_incident = on_incident
+
+    def wrap(self, inner: Callable[..., Any], handler: Any, method: str) -> Callable[..., Any]:
+        """Catch what the handler raises."""
 
         async def unary(request: Any, context: Any) -> Any:
             try:
@@ -237,7 +257,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
             await abort(context, error)
         if isinstance(error, _Refusal):
             await abort(context, from_refusal(error))
-        self.on_incident()
+        self._on_incident()
         await abort(context, incident(error, method))
 
 
