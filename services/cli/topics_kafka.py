@@ -11,6 +11,7 @@ def kafka_options(settings: Settings) -> KafkaOptions:
         servers=tuple(str(server) for server in settings.kafka),
         topic=settings.topic,
         name=settings.node_name,
+        security=settings.kafka_security or {},
     )
 
 

@@ -8,12 +8,14 @@ would be right. Secrets come from files or the environment only and are in no re
 
 import dataclasses
 import difflib
+import json
 import os
 import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from services.common.auth import SECRET_BYTES_LOW, TokenKey, public_token_key, secret_token_key
@@ -24,6 +26,7 @@ Role = Literal["match", "projector", "replay", "topics"]
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _NODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SECURITY_PREFIXES = ("security_", "sasl_", "ssl_")
 _WILDCARDS = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
 
 
@@ -115,6 +118,21 @@ def _directory(text: str) -> Path:
     return path
 
 
+def _kafka_security(text: str) -> Mapping[str, object]:
+    try:
+        options = json.loads(_file(text).read_bytes())
+    except ValueError as error:
+        # What the file says may be secret; what is wrong with its form is not.
+        right = "a file with a JSON object" if isinstance(error, json.JSONDecodeError) else error
+        raise ValueError(right) from None
+    if not isinstance(options, dict):
+        raise ValueError("a file with a JSON object")
+    foreign = sorted(name for name in options if not name.startswith(_SECURITY_PREFIXES))
+    if foreign:
+        raise ValueError(f"a file with security_, sasl_ and ssl_ options only, not {foreign[0]}")
+    return MappingProxyType(options)
+
+
 def _redis_url(text: str) -> str:
     if not re.match(r"(rediss?|unix)://.", text):
         raise ValueError("redis://[:password@]host:port/0, rediss://… or unix:///path")
@@ -185,6 +203,13 @@ class Settings:
         (),
         "Kafka brokers to begin with, host:port joined by commas.",
         needed_by=("match", "projector", "replay", "topics"),
+    )
+    kafka_security: Mapping[str, object] | None = _setting(
+        "KAFKA_SECURITY_FILE",
+        _kafka_security,
+        None,
+        "File with a JSON object of kafka-python's security_, sasl_ and ssl_ options.",
+        secret=True,
     )
     topic: str = _setting(
         "TOPIC",
@@ -319,7 +344,8 @@ def load_settings(role: Role, environ: Mapping[str, str] | None = None) -> Setti
         try:
             values[each.name] = meta["parse"](text)
         except ValueError as error:
-            shown = "the value" if meta["secret"] else repr(text)
+            hidden = meta["secret"] and not meta["variable"].endswith("_FILE")
+            shown = "the value" if hidden else repr(text)
             problems.append(f"{meta['variable']}: {shown} is not {error}.")
     problems += _joint_problems(role, values)
     if problems:
@@ -394,6 +420,5 @@ def _joint_problems(role: Role, values: dict[str, Any]) -> list[str]:
 
 
 def _shown(default: object) -> str:
-    if default is None or default in ("", b"", ()):
-        return ""
-    return str(default)
+    # Zero is a default to be told; nothing is not.
+    return str(default) if default or isinstance(default, int) else ""

@@ -11,6 +11,7 @@ import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
+import engine
 import services
 from diceledger.match.v1 import match_pb2
 from services.common.errors import (
@@ -106,6 +107,10 @@ def test_every_reason_that_the_services_name_is_in_the_table_with_its_code() -> 
                 assert texts[0] in REASONS, f"{path}:{node.lineno}"
                 if isinstance(code, ast.Attribute):
                     assert code.attr == REASONS[str(texts[0])].code.name, f"{path}:{node.lineno}"
+
+
+def test_every_refusal_of_the_rules_is_in_the_table() -> None:
+    assert set(engine.REASONS) <= set(REASONS)
 
 
 async def test_a_caller_gets_code_reason_and_the_field_to_blame() -> None:

@@ -135,6 +135,24 @@ def test_certificate_and_key_go_together(environ: dict[str, str], tmp_path: Path
     assert "needs" in problems(environ | {"DICELEDGER_TLS_CLIENT_CA": file})[0]
 
 
+def test_kafka_s_security_lies_in_a_file(environ: dict[str, str], tmp_path: Path) -> None:
+    path = secret_file(tmp_path / "k", '{"security_protocol": "SASL_SSL", "sasl_x": "geheim"}')
+    environ["DICELEDGER_KAFKA_SECURITY_FILE"] = str(path)
+    settings = load_settings("projector", environ)
+    assert settings.kafka_security == {"security_protocol": "SASL_SSL", "sasl_x": "geheim"}
+    assert "geheim" not in repr(settings)
+    for text, told in (
+        ('{"sasl_x": geheim}', "is not a file with a JSON object."),
+        ("[]", "is not a file with a JSON object."),
+        ('{"acks": 0}', "security_, sasl_ and ssl_ options only, not acks"),
+    ):
+        path.write_text(text)
+        assert told in problems(environ, "projector")[0]
+        assert "geheim" not in problems(environ, "projector")[0]
+    environ["DICELEDGER_KAFKA_SECURITY_FILE"] = str(tmp_path / "none")
+    assert "a file that exists" in problems(environ, "projector")[0]
+
+
 @pytest.mark.parametrize("text", ["x:1", "10.0.0.1:65535", "[::1]:0", "a-b.c:50051"])
 def test_addresses(text: str) -> None:
     assert str(parse_address(text)) == text
