@@ -253,7 +253,7 @@ class Session:
         Refusals (nothing has changed then): MATCH_NOT_STARTED, MATCH_FINISHED, PROMPT_CLOSED,
         NOT_YOUR_PROMPT, ILLEGAL_ANSWER. After any other exception the session must be thrown away.
         """
-        match = self._match
+        match = self._lobby if self._table is None else self._table.match
         if match.status != "running":
             raise Refusal("MATCH_FINISHED" if match.status == "finished" else "MATCH_NOT_STARTED")
         for prompt in match.prompts:
@@ -363,15 +363,18 @@ class Session:
         return self._hand_out()
 
     def _hand_out(self) -> Step:
+        assert self._table is not None
         facts = tuple(self._recorder.facts)
-        self._recorder.facts = []
+        self._recorder.facts.clear()
         self._counted += len(facts)
-        return Step(facts, self.waiting)
+        return Step(facts, self._table.match.prompts)
 
     def _take(self, fact: Answered, answer: Answer) -> Step:
         """Record an answer; go on once every prompt that is open at the same time is answered."""
         assert self._table is not None
         self._table.record(fact)
+        if len(self._group) == 1:
+            return self._advance((answer,))
         self._answers[fact.prompt_id] = answer
         if len(self._answers) < len(self._group):
             return self._hand_out()

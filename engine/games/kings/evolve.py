@@ -42,11 +42,15 @@ def evolve_first_player_chosen(state: KingsState, fact: f.FirstPlayerChosen) -> 
 @evolves(f.TurnBegan)
 def evolve_turn_began(state: KingsState, fact: f.TurnBegan) -> KingsState:
     monsters = state.monsters
-    if any(each.harm or each.guarded for each in monsters):
-        monsters = tuple([replace(each, harm=0, guarded=False) for each in monsters])
+    for monster in monsters:
+        if monster.harm or monster.guarded:
+            monsters = tuple([replace(each, harm=0, guarded=False) for each in monsters])
+            break
     holdings = state.holdings
-    if any(each.used for each in holdings):
-        holdings = tuple([replace(each, used=0) for each in holdings])
+    for holding in holdings:
+        if holding.used:
+            holdings = tuple([replace(each, used=0) for each in holdings])
+            break
     return replace(
         state,
         turn=fact.turn,

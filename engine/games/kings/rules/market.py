@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from engine.core.prompts import Option
@@ -117,12 +118,13 @@ def ware_options(table: KingTable, seat: Seat, wares: tuple[Ware, ...]) -> tuple
     """The wares that the seat can pay for."""
     energy = table.state.monster(seat).energy
     return tuple(
-        [
-            Option(ware.id, f"ware:{ware.card}:{ware.price}")
-            for ware in wares
-            if ware.price <= energy
-        ]
+        [_ware_option(ware.id, ware.card, ware.price) for ware in wares if ware.price <= energy]
     )
+
+
+@lru_cache(maxsize=4_096)
+def _ware_option(ware: str, card: str, price: int) -> Option:
+    return Option(ware, f"ware:{card}:{price}")
 
 
 async def buy_step(table: KingTable, seat: Seat) -> None:

@@ -349,11 +349,9 @@ async def end_turn(table: KingTable, seat: Seat) -> None:
 def winner_by_points(table: KingTable, seat: Seat) -> Seat:
     """Who is alive with 20 points: the active monster first, then clockwise (NOTES 2.11, 2.12)."""
     state = table.state
-    order = (seat, *state.clockwise(seat))
-    if table.options["vp_win_check"] == "own_turn_end":
-        order = (seat,)
-    for each in order:
-        monster = state.monster(each)
-        if monster.alive and monster.points >= POINTS_TO_WIN:
-            return each
-    return NOBODY
+    enough = [each.seat for each in state.monsters if each.points >= POINTS_TO_WIN and each.alive]
+    if seat in enough:
+        return seat
+    if not enough or table.options["vp_win_check"] == "own_turn_end":
+        return NOBODY
+    return next(each for each in state.clockwise(seat) if each in enough)
