@@ -23,7 +23,14 @@ from engine.core.facts import (
 from engine.core.game import AnyGame, Game, MatchOver, OptionSpec, fact_types
 from engine.core.prompts import PASS, Answer, Form, Option, Prompt, PromptId, check_answer
 from engine.core.refusals import REASONS, Refusal
-from engine.core.session import RebuildMismatch, SeedMissing, Session, Step, WrongSeed
+from engine.core.session import (
+    RebuildMismatch,
+    SeedMissing,
+    Session,
+    Step,
+    UnknownRules,
+    WrongSeed,
+)
 from engine.core.state import (
     GameState,
     Holding,
@@ -105,6 +112,7 @@ __all__ = [
     "Step",
     "Table",
     "UndeclaredVisibility",
+    "UnknownRules",
     "Words",
     "WrongSeed",
     "begins",

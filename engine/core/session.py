@@ -57,10 +57,15 @@ class WrongSeed(ValueError):  # named for what is wrong
     """The seed is not the one that the match committed to."""
 
 
+class UnknownRules(ValueError):
+    """The match was begun under a newer revision of the rules than this software has."""
+
+
 class Step(msgspec.Struct, frozen=True):
-    """What one command did: append the facts atomically, then wait for the prompts (none: the match
-    is over,
-    or still in its lobby)."""
+    """What one command did: append the facts atomically, then wait for the prompts.
+
+    No prompts: the match is over, or still in its lobby.
+    """
 
     facts: tuple[Fact, ...]
     waiting: tuple[Prompt, ...]
@@ -322,6 +327,9 @@ class Session:
         if not facts or not isinstance(facts[0], MatchCreated):
             raise RebuildMismatch(0, facts[0] if facts else None, None)
         game = game or find_game(facts[0].game)
+        if facts[0].revision > game.revision:
+            message = f"{game.id} revision {facts[0].revision}, this software has {game.revision}"
+            raise UnknownRules(message)
         started = next((i for i, fact in enumerate(facts) if type(fact) is MatchStarted), None)
         if started is None:
             return cls(game, fold(facts), seed)

@@ -64,7 +64,11 @@ class Table(Generic[S]):
         self.match = match
         """The match without its table (see `state`); its fact_count is not kept up here."""
         self.state: S = cast("S", match.table)
-        self.options: Mapping[str, str] = {each.id: each.value for each in match.options}
+        # A match begun before an option existed plays with the option's default.
+        self.options: Mapping[str, str] = {
+            **{spec.id: spec.default for spec in game.options},
+            **{each.id: each.value for each in match.options},
+        }
         self.seats = match.seats
         self._recorder = recorder
         self._accept = recorder.accept

@@ -29,6 +29,7 @@ from engine import (
     SeedRevealed,
     Session,
     UndeclaredVisibility,
+    UnknownRules,
     WrongSeed,
     catalogue,
     check_answer,
@@ -123,6 +124,20 @@ def test_rebuild_refuses_a_log_that_ends_inside_a_commit() -> None:
     with pytest.raises(RebuildMismatch) as mismatch:
         Session.rebuild(facts[:-1], seed=SEED, game=GAME)
     assert mismatch.value.expected is None
+
+
+def test_a_match_of_newer_rules_is_refused() -> None:
+    _, facts = begin()
+    newer = msgspec.structs.replace(facts[0], revision=GAME.revision + 1)
+    with pytest.raises(UnknownRules, match="revision 2"):
+        Session.rebuild([newer, *facts[1:]], seed=SEED, game=GAME)
+
+
+def test_a_match_older_than_an_option_plays_with_its_default() -> None:
+    _, facts = begin()
+    older = msgspec.structs.replace(facts[0], options=())
+    session = Session.rebuild([older, *facts[1:]], seed=SEED, game=GAME)
+    assert session.waiting
 
 
 def test_without_the_seed_a_session_is_read_only() -> None:

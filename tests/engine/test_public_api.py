@@ -53,6 +53,7 @@ PUBLIC = [
     "Step",
     "Table",
     "UndeclaredVisibility",
+    "UnknownRules",
     "Words",
     "WrongSeed",
     "begins",
