@@ -1,7 +1,7 @@
 """A real Redis as a child process, for the embedded mode, the one-machine set-up and tests.
 
-The program comes with a package (nothing to compile), else from the PATH. It listens on a Unix socket that only this user may open, because
-it holds what single seats may know.
+The program comes with a package (nothing to compile), else from the PATH. It listens on a Unix
+socket that only this user may open, because it holds what single seats may know.
 """
 
 import asyncio
