@@ -97,9 +97,9 @@ async def take_part(
     async for update in stream.watch(match_id, fold=True):
         assert update.state is not None, "the watch was asked to fold"
         record.state = update.state
+        record.commit_hashes[update.sequence] = update.hash
         if hashes:
             record.state_hashes[update.sequence] = state_hash(update.state)
-            record.commit_hashes[update.sequence] = update.hash
         for question in update.questions:
             prompt = question.prompt
             if prompt.seat != seat or prompt.id in answered:

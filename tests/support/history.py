@@ -138,8 +138,12 @@ def _sized(part: bytes) -> bytes:
 
 
 def check_history(records: Iterable[RawRecord], history: Sequence[Sent]) -> list[str]:
-    """Everything that is wrong, a sentence each; empty when the history is right."""
-    commits = list(counted_commits(records))
+    """Everything that is wrong, a sentence each; empty when the history is right.
+
+    Matches that the history does not know belong to somebody else and are left out.
+    """
+    matches = {sent.match_id for sent in history}
+    commits = [each for each in counted_commits(records) if each.header.match_id in matches]
     problems = [*_check_log(commits)]
     by_request: dict[tuple[str, str, str], list[int]] = {}
     for commit in commits:

@@ -1,0 +1,105 @@
+"""Processes killed and frozen while matches run: nothing acknowledged is lost, all matches end.
+
+Afterwards a separate checker compares what the clients were told with the raw log, every state is
+compared with the replay, and the read model with the fold.
+"""
+
+import asyncio
+
+import pytest
+
+from services.cli.supervisor import Distributed
+from tests.support.arena import Arena
+from tests.support.cluster import SESSION_TIMEOUT_S, check_all, flush_redis
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.faults]
+
+MATCHES = 10
+# What a client may see while a process is lost: each says that sending again is safe.
+LOST = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED NOT_APPLIED")
+
+
+def _only_retriable(arena: Arena) -> None:
+    assert [seen for seen in arena.failures if not seen.startswith(LOST)] == []
+
+
+async def test_kill_9_of_a_match_process(running: Distributed, arena: Arena) -> None:
+    victim = running.members["match-1"]
+    playing = asyncio.create_task(arena.play(MATCHES, hashes=True))
+    await arena.reached(250)
+    assert not playing.done(), "it was to be killed in the middle"
+    await victim.kill()
+    try:
+        played = await playing
+    finally:
+        await running.start("match-1")
+    assert arena.failures, "nobody noticed"
+    _only_retriable(arena)
+    await check_all(running, arena, played)
+
+
+async def test_kill_9_of_the_one_that_took_over(running: Distributed, arena: Arena) -> None:
+    playing = asyncio.create_task(arena.play(MATCHES))
+    await arena.reached(100)
+    await running.members["match-2"].kill()
+    await running.start("match-2")
+    await arena.reached(100)
+    await running.members["match-1"].kill()
+    await running.start("match-1")
+    played = await playing
+    _only_retriable(arena)
+    await check_all(running, arena, played)
+
+
+async def test_a_match_process_frozen_for_longer_than_its_session(
+    running: Distributed, arena: Arena
+) -> None:
+    frozen = running.members["match-2"]
+    playing = asyncio.create_task(arena.play(MATCHES, hashes=True))
+    await arena.reached(250)
+    frozen.pause()
+    try:
+        await asyncio.sleep(SESSION_TIMEOUT_S + 3)
+    finally:
+        frozen.resume()
+    played = await playing
+    assert arena.failures, "nobody noticed"
+    _only_retriable(arena)
+    assert frozen.is_running
+    await check_all(running, arena, played)
+
+
+async def test_kill_9_of_the_projector(running: Distributed, arena: Arena) -> None:
+    playing = asyncio.create_task(arena.play(MATCHES))
+    await arena.reached(150)
+    await running.members["projector"].kill()
+    await asyncio.sleep(1)
+    await running.start("projector")
+    await check_all(running, arena, await playing)
+    assert not arena.failures, "playing does not need the projector"
+
+
+async def test_a_projector_frozen_for_longer_than_its_session(
+    running: Distributed, arena: Arena
+) -> None:
+    projector = running.members["projector"]
+    playing = asyncio.create_task(arena.play(MATCHES))
+    await arena.reached(150)
+    projector.pause()
+    try:
+        await asyncio.sleep(SESSION_TIMEOUT_S + 3)
+    finally:
+        projector.resume()
+    await check_all(running, arena, await playing)
+
+
+async def test_redis_flushed_while_matches_run_and_after(
+    running: Distributed, arena: Arena
+) -> None:
+    playing = asyncio.create_task(arena.play(MATCHES))
+    await arena.reached(150)
+    await flush_redis(running)
+    played = await playing
+    await check_all(running, arena, played)
+    await flush_redis(running)
+    await check_all(running, arena, played)
