@@ -9,7 +9,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -206,6 +206,18 @@ def sentence(text: str) -> str:
     return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
+def run_service(work: Coroutine[Any, Any, None]) -> None:
+    """Run a process to its end; KeyboardInterrupt when it was stopped before it served."""
+    try:
+        asyncio.run(work)
+    except _BrokenOff:
+        raise KeyboardInterrupt from None
+
+
+class _BrokenOff(Exception):
+    """The process was to end while it was starting up."""
+
+
 class Stop:
     """The wish, by SIGTERM or Ctrl-C, that the process ends."""
 
@@ -238,8 +250,8 @@ class Stop:
 def stop_requested() -> Iterator[Stop]:
     """Listen to SIGTERM and Ctrl-C for the length of the block.
 
-    Before `Stop.ready` they break the block off (KeyboardInterrupt, after its clean-up). A second
-    one ends the process at once.
+    Before `Stop.ready` they break the block off, after its clean-up. A second one ends the process
+    at once. Only within `run_service`.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -256,7 +268,7 @@ def stop_requested() -> Iterator[Stop]:
         yield stop
     except asyncio.CancelledError:
         if stop.is_wished:
-            raise KeyboardInterrupt from None
+            raise _BrokenOff from None
         raise
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):

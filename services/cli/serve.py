@@ -1,6 +1,5 @@
 """`diceledger serve`: one service process, told by its environment variables."""
 
-import asyncio
 from typing import Annotated, Literal
 
 import typer
@@ -24,9 +23,10 @@ def serve(
     without either.
     """
     # The services are loaded only by the command that runs them.
+    from services.cli.runtime import run_service
     from services.cli.serve_process import run_process
 
-    asyncio.run(run_process(service))
+    run_service(run_process(service))
 
 
 def _settings_help() -> str:

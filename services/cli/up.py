@@ -1,6 +1,5 @@
 """`diceledger up`: the whole service on this machine, until it is told to stop."""
 
-import asyncio
 import json
 import os
 from pathlib import Path
@@ -61,6 +60,8 @@ def up(
     Everything is kept in the data directory: the next start goes on where this one ended, also
     after a crash. It listens on the loopback interface only.
     """
+    from services.cli.runtime import run_service
+
     if distributed:
         # Kafka's client is loaded only by those who use it.
         from services.cli.up_distributed import run_distributed
@@ -76,7 +77,7 @@ def up(
         )
     else:
         work = _run_embedded(data, port, metrics_port, partitions, log_level, as_json)
-    asyncio.run(work)
+    run_service(work)
 
 
 async def _run_embedded(

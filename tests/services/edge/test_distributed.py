@@ -11,10 +11,11 @@ import grpc.aio
 import pytest
 
 from diceledger.match.v1 import match_pb2, match_pb2_grpc
+from services.cli.datadir import DataDir
 from services.cli.supervisor import Distributed, distributed
 from services.common.broker import KafkaBroker
 from services.common.errors import StartupError
-from tests.services.edge.commands import clean_environ, run, up
+from tests.services.edge.commands import COMMAND, clean_environ, run, up
 
 
 @pytest.fixture
@@ -144,3 +145,33 @@ async def test_up_ends_when_a_process_dies_and_says_which(tmp_path: Path) -> Non
         async with asyncio.timeout(40):
             assert await running.process.wait() == 1
         assert not any(alive(pid) for pid in pids.values())
+
+
+async def test_ctrl_c_while_it_starts_up_leaves_nothing_and_shows_no_trace(tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND,
+        *("up", "--distributed", "--json", "--port", "0", "--metrics-port", "0"),
+        *("--data", str(tmp_path)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=clean_environ(),
+    )
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        assert b"Starting Kafka" in await process.stderr.readline()
+        await asyncio.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, err = await process.communicate()
+    assert process.returncode == 130
+    assert out == b""
+    assert b"Traceback" not in err
+    with DataDir(tmp_path):
+        pass
+
+
+async def test_the_end_of_kafka_is_told(tmp_path: Path) -> None:
+    async with distributed(tmp_path, match_processes=1) as running:
+        assert running.broker is not None
+        await running.broker.kill()
+        async with asyncio.timeout(5):
+            assert (await running.failed()).startswith("Kafka ended (-9); see ")
