@@ -101,7 +101,7 @@ class TurnOf:
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """The rest of the turn is played with default answers."""
+    """The turn is over now: nobody is asked anything any more."""
 
     line: int
 

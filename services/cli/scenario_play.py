@@ -139,7 +139,10 @@ class _Play:
     def run(self) -> None:
         """Raises ScenarioError."""
         self._session = self._lay()
+        self._pass_over_defaults()
         for index, step in enumerate(self._steps):
+            if not isinstance(step, Draws | Expect):
+                self._pass_over_defaults()
             self._at = index
             self.line = step.line
             match step:
@@ -154,7 +157,7 @@ class _Play:
                 case TurnOf():
                     self._turn_of(step)
                 case EndTurn():
-                    self._by_default(step.line, "the turn cannot end")
+                    self._need_end_of_turn(step.line, "the turn is not over")
                 case Draws():
                     pass  # taken when chance is asked for it
         self._check_nothing_left()
@@ -248,29 +251,47 @@ class _Play:
             self._answer(prompt, answer)
         except Refusal as refusal:
             raise ScenarioError(step.line, f"{step.kind.text}: {refusal.message()}") from refusal
+        self._pass_over_defaults()
 
     def _answer(self, prompt: Prompt, answer: Answer) -> None:
         self._take(self._session.answer(prompt.id, prompt.seat, answer))
 
     def _reach(self, step: Reply) -> Prompt:
-        """The question that is answered; uninteresting ones before it get their default."""
+        """The question that is answered."""
+        for prompt in self._open:
+            if prompt.seat == step.seat and prompt.kind == step.kind.text:
+                return prompt
         who = letter_of(step.seat)
-        for _ in range(_DEFAULTS_MAX):
-            for prompt in self._open:
-                if prompt.seat == step.seat and prompt.kind == step.kind.text:
-                    return prompt
-            if not self._answer_one_by_default():
-                break
         raise ScenarioError(
             step.line, f"{who} is not asked {step.kind.text!r} here: {self._situation()}"
         )
 
-    def _answer_one_by_default(self) -> bool:
-        for prompt in self._open:
-            if prompt.kind in self._scenario.defaults:
-                self._answer(prompt, prompt.default)
-                return True
-        return False
+    def _pass_over_defaults(self) -> None:
+        """Uninteresting questions get their default, unless the script comes to them next."""
+        for _ in range(_DEFAULTS_MAX):
+            prompt = next((each for each in self._open if self._is_uninteresting(each)), None)
+            if prompt is None:
+                return
+            self._answer(prompt, prompt.default)
+        raise ScenarioError(self.line, f"no end of default answers: {self._situation()}")
+
+    def _is_uninteresting(self, prompt: Prompt) -> bool:
+        if prompt.kind not in self._scenario.defaults:
+            return False
+        for step in self._steps[self._at + 1 :]:
+            match step:
+                case Reply():
+                    return (step.seat, step.kind.text) != (prompt.seat, prompt.kind)
+                case Refused():
+                    return step.reply.kind.text != prompt.kind
+                case Asked():
+                    asked = [(seat, kind.text) for seat, kind, _ in step.questions]
+                    return (prompt.seat, prompt.kind) not in asked
+                case TurnOf() | EndTurn():
+                    return True
+                case _:
+                    continue
+        return True
 
     def _situation(self) -> str:
         """What is going on instead of what the script wants, and what to do about it."""
@@ -291,14 +312,9 @@ class _Play:
         advice = f"answer it, or add `{kinds}` to `defaults`"
         return f"{'; '.join(asked)} — {advice}"
 
-    def _by_default(self, line: int, failure: str) -> None:
-        """Play the rest of the turn with default answers."""
-        for _ in range(_DEFAULTS_MAX):
-            if self._is_turn_over:
-                return
-            if not self._answer_one_by_default():
-                break
-        raise ScenarioError(line, f"{failure}: {self._situation()}")
+    def _need_end_of_turn(self, line: int, failure: str) -> None:
+        if not self._is_turn_over:
+            raise ScenarioError(line, f"{failure}: {self._situation()}")
 
     def _refused(self, step: Refused) -> None:
         reply = step.reply
@@ -335,10 +351,7 @@ class _Play:
 
     def _asked(self, step: Asked) -> None:
         wanted = sorted((seat, kind.text) for seat, kind, _ in step.questions)
-        for _ in range(_DEFAULTS_MAX):
-            there = sorted((prompt.seat, prompt.kind) for prompt in self._open)
-            if there == wanted or not self._answer_one_but(wanted):
-                break
+        there = sorted((prompt.seat, prompt.kind) for prompt in self._open)
         if there != wanted:
             words = [f"{letter_of(seat)} to be asked {kind}" for seat, kind in wanted]
             expected = " and ".join(words) or "nobody to be asked"
@@ -348,14 +361,6 @@ class _Play:
                 prompt = next(p for p in self._open if (p.seat, p.kind) == (seat, kind.text))
                 check_offered(self._session.state, prompt, offered)
         self._asked_at = len(self.facts)
-
-    def _answer_one_but(self, wanted: Sequence[tuple[Seat, str]]) -> bool:
-        for prompt in self._open:
-            is_wanted = (prompt.seat, prompt.kind) in wanted
-            if not is_wanted and prompt.kind in self._scenario.defaults:
-                self._answer(prompt, prompt.default)
-                return True
-        return False
 
     def _expect(self, step: Expect) -> None:
         view = self._view()
@@ -375,7 +380,8 @@ class _Play:
             else:
                 wrong += differences(middle, Entries(key.line, ((key, part),)), "the table")
         if wrong:
-            raise ScenarioError(wrong[0][0], "; ".join(sentence for _, sentence in wrong))
+            asked = f" — meanwhile {self._situation()}" if self._open else ""
+            raise ScenarioError(wrong[0][0], "; ".join(each for _, each in wrong) + asked)
 
     def _check_facts(
         self, since: Sequence[Fact], part: Part, *, wanted: bool
@@ -404,7 +410,7 @@ class _Play:
         return [(part.line, f"the winner is {letters_of(ended.winners)} ({ended.reason})")]
 
     def _turn_of(self, step: TurnOf) -> None:
-        self._by_default(step.line, "the turn before is not over")
+        self._need_end_of_turn(step.line, "the turn before is not over")
         if self._is_over:
             raise ScenarioError(step.line, f"there is no other turn: {self._situation()}")
         self._mark = self._horizon
@@ -414,6 +420,7 @@ class _Play:
         if (seat, cause) != (step.seat, step.because):
             because = f" (because: {cause})" if cause else ""
             raise ScenarioError(step.line, f"it is the turn of {letter_of(seat)}{because}")
+        self._pass_over_defaults()
 
     # -- chance ------------------------------------------------------------------------------------
 
