@@ -14,6 +14,7 @@ from services.cli import (
     replay,
     scenario,
     serve,
+    simulate,
     token,
     topics,
     up,
@@ -57,7 +58,20 @@ def _options(
     pass
 
 
-for _part in (demo, play, replay, verify, export, games, scenario, up, token, serve, topics):
+for _part in (
+    demo,
+    play,
+    replay,
+    verify,
+    export,
+    games,
+    scenario,
+    simulate,
+    up,
+    token,
+    serve,
+    topics,
+):
     _part.register(app)
 
 

@@ -12,12 +12,12 @@ from services.client.bots.base import (
     random_answer,
     seeded,
 )
-from services.client.bots.tokyo import TokyoAdvice
+from services.client.bots.kings import KingsAdvice
 
 BotKind = Literal["greedy", "random"]
 
 # Game id to what makes a greedy bot good at it.
-ADVICE: Final[Mapping[str, Callable[[], Advice]]] = MappingProxyType({"king_of_tokyo": TokyoAdvice})
+ADVICE: Final[Mapping[str, Callable[[], Advice]]] = MappingProxyType({"king_of_tokyo": KingsAdvice})
 
 
 def make_bot(kind: BotKind, game: str, seed: str) -> Bot:
@@ -33,8 +33,8 @@ __all__ = [
     "Bot",
     "BotKind",
     "GreedyBot",
+    "KingsAdvice",
     "RandomBot",
-    "TokyoAdvice",
     "make_bot",
     "random_answer",
     "seeded",
