@@ -204,12 +204,24 @@ class Verifier:
 
 
 class AuthInterceptor(WrappingInterceptor):
-    """Authenticates every call but health and reflection; ends streams when the token expires."""
+    """Authenticates every call but health and reflection.
+
+    Streams end when the token expires, or when the server wants them to.
+    """
 
     def __init__(self, verifier: Verifier) -> None:
         """`verifier` decides which tokens are good."""
         super().__init__()
         self._verifier = verifier
+        self._streams: set[asyncio.Timeout] = set()
+        self._ending = False
+
+    def end_streams(self) -> None:
+        """End every open stream with SHUTTING_DOWN, and those that are still to come."""
+        self._ending = True
+        for limit in self._streams:
+            if not limit.expired():
+                limit.reschedule(asyncio.get_running_loop().time())
 
     def leaves_alone(self, method: str) -> bool:
         """Whether the method is open to everybody."""
@@ -225,14 +237,18 @@ class AuthInterceptor(WrappingInterceptor):
         async def stream(request: Any, context: Any) -> None:
             who = self._verifier.verify(_bearer(context))
             _CALLER.set(who)
-            limit = asyncio.timeout(self._verifier.remaining_s(who))
+            limit = asyncio.timeout(0 if self._ending else self._verifier.remaining_s(who))
             try:
                 async with limit:
+                    self._streams.add(limit)
                     await run_stream(inner, request, context)
             except TimeoutError:
                 if limit.expired():
-                    raise refuse("TOKEN_EXPIRED") from None
+                    reason = "SHUTTING_DOWN" if self._ending else "TOKEN_EXPIRED"
+                    raise refuse(reason) from None
                 raise
+            finally:
+                self._streams.discard(limit)
 
         return stream if handler.response_streaming else unary
 

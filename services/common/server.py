@@ -4,6 +4,7 @@ Interceptors, health, reflection, limits, TLS, and a shutdown that loses no repl
 is the processes' business: they register their services on `server`.
 """
 
+import asyncio
 import errno
 import os
 import socket
@@ -25,6 +26,7 @@ from services.common.settings import Address, Settings
 
 MESSAGE_BYTES_MAX: Final = 1024 * 1024
 _CALLS_MAX = 20_000
+_STREAMS_S = 1.0
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -88,8 +90,9 @@ class GrpcServer:
         self._services = tuple(services)
         self._health = health.aio.HealthServicer()
         interceptors: list[grpc.aio.ServerInterceptor] = [ErrorInterceptor(metrics.incidents.inc)]
-        if verifier is not None:
-            interceptors.append(AuthInterceptor(verifier))
+        self._auth = AuthInterceptor(verifier) if verifier is not None else None
+        if self._auth is not None:
+            interceptors.append(self._auth)
         self.server: grpc.aio.Server = grpc.aio.server(
             interceptors=interceptors,
             options=_options(streams_max),
@@ -132,9 +135,16 @@ class GrpcServer:
             await self._health.set(name, _SERVING if serving else _NOT_SERVING)
 
     async def close(self, drain_s: float) -> None:
-        """Take no new calls, let running ones end for `drain_s` seconds, then cut them off."""
+        """Take no new calls, let running ones end for `drain_s` seconds, then cut them off.
+
+        Streams may be endless: after a second they are ended with SHUTTING_DOWN.
+        """
         await self.set_serving(False)
-        await self.server.stop(drain_s)
+        stopping = asyncio.create_task(self.server.stop(drain_s))
+        await asyncio.wait([stopping], timeout=min(_STREAMS_S, drain_s))
+        if self._auth is not None:
+            self._auth.end_streams()
+        await stopping
 
 
 def _options(streams_max: int) -> list[tuple[str, Any]]:

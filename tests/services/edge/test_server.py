@@ -177,6 +177,30 @@ async def test_a_running_call_ends_in_peace_while_new_ones_are_refused() -> None
         await closing
 
 
+@pytest.mark.parametrize("method", ["watch", "play"])
+async def test_an_endless_stream_is_ended_with_a_reason_when_the_server_stops(method: str) -> None:
+    async def streaming(request: Any, context: Any) -> Any:
+        while True:
+            yield match_pb2.WatchMatchResponse()
+            await asyncio.sleep(0.05)
+
+    async with edge() as running:
+        running.service.streaming = streaming
+        if method == "watch":
+            call = running.stub.WatchMatch(match_pb2.WatchMatchRequest(), metadata=bearer())
+            await call.read()
+        else:
+            call = running.stub.Play(metadata=bearer())
+            await call.write(match_pb2.PlayRequest())
+            await call.read()
+        async with asyncio.timeout(3):
+            await running.server.close(60)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            while await call.read():
+                pass
+    assert parse_error(caught.value).reason == "SHUTTING_DOWN"
+
+
 async def test_a_call_that_does_not_end_is_cut_off_after_the_drain_time() -> None:
     async def answering(request: Any, context: Any) -> Any:
         await asyncio.sleep(60)
