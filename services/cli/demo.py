@@ -20,7 +20,7 @@ from services.cli.demo_cast import Cast, cast_of
 from services.cli.demo_proof import look_back, opened, prove, show_promise
 from services.cli.main_guard import CommandFailed
 from services.cli.main_options import JsonOption, Locale, LocaleOption, run_async
-from services.cli.render import Narrator
+from services.cli.render import Narrator, look_of
 from services.cli.render_console import console, print_json
 from services.cli.render_words import say
 from services.client import Client, MatchUpdate, connect
@@ -188,11 +188,13 @@ def _turn(state: MatchState) -> int:
 def _open_curtain(stage: Stage, cast: Cast, address: str) -> None:
     game = find_game(cast.game)
     names = " · ".join(f"[bold]{escape(each.name)}[/] [dim]({each.kind})[/]" for each in cast.roles)
+    legend = look_of(cast.game, stage.locale).legend
     stage.out.print(
         Panel.fit(
             f"[bold]{escape(game.name)}[/] {escape(game.name_zh)}\n"
             f"{names}\n"
-            f"[dim]server {address}, log and read models in {escape(str(stage.data_dir))}[/]",
+            + (f"{escape(legend)}\n" if legend else "")
+            + f"[dim]server {address}, log and read models in {escape(str(stage.data_dir))}[/]",
             title="diceledger demo",
             border_style="cyan",
         )

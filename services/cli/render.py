@@ -36,6 +36,11 @@ _MARGIN = 5
 class Look(Protocol):
     """How one game looks. `before` and `after` are the match around the fact."""
 
+    @property
+    def legend(self) -> str:
+        """What the symbols mean, in a line; "" where there are none."""
+        ...
+
     def show(
         self, before: MatchState, after: MatchState, fact: Fact
     ) -> Sequence[RenderableType] | None:
@@ -65,6 +70,8 @@ class Look(Protocol):
 
 class PlainLook:
     """The look of a game that has none of its own."""
+
+    legend = ""
 
     def show(
         self, before: MatchState, after: MatchState, fact: Fact

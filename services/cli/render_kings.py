@@ -65,6 +65,12 @@ class KingsLook:
         self._locale: Locale = locale
         # Cards that were revealed one after the other, told together.
         self._revealed: list[str] = []
+        self._rolls_for_first = False
+
+    @property
+    def legend(self) -> str:
+        """Hearts, energy, points and smashes."""
+        return say(self._locale, "legend.kings")
 
     def show(
         self, before: MatchState, after: MatchState, fact: Fact
@@ -72,7 +78,7 @@ class KingsLook:
         """Headings, dice, and the engine's lines with what they lead to."""
         match fact:
             case f.FirstPlayerRolled():
-                return [self._dice(self._padded(after, fact.seat), fact.faces, None)]
+                return self._first_roll(after, fact)
             case f.TurnBegan():
                 return self._heading(before, after, fact)
             case f.DiceRolled():
@@ -130,6 +136,14 @@ class KingsLook:
 
     def _words(self, match: MatchState) -> Words:
         return Words(find_game(match.game), match, self._locale)
+
+    def _first_roll(self, match: MatchState, fact: f.FirstPlayerRolled) -> Sequence[RenderableType]:
+        row = self._dice(self._padded(match, fact.seat), fact.faces, None)
+        if self._rolls_for_first:
+            return [row]
+        self._rolls_for_first = True
+        question = Text.assemble(("· ", "dim"), say(self._locale, "who_begins"))
+        return [Padding(question, (0, 0, 0, 2), expand=False), row]
 
     def _cause(self, match: MatchState, cause: str) -> str:
         """The card that lets dice roll; "" for the turn's own rolls."""

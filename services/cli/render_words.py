@@ -9,7 +9,11 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "again": ("again: {0}", "再来一回合：{0}"),
     "rolls": ("rolls", "掷出"),
     "rerolls": ("rerolls", "重掷"),
-    "begins": ("{0} begins.", "{0} 先手。"),
+    "who_begins": ("Who begins? The most ✊:", "谁先手？掷出 ✊ 最多者："),
+    "legend.kings": (
+        "♥ hearts: none left, and you are out   ⚡ energy: buys cards   ★ points: 20 win   ✊ hits",
+        "♥ 心：没有就出局   ⚡ 能量：购买卡牌   ★ 分：20 分获胜   ✊ 攻击",
+    ),
     "winners": ("{0} wins.", "{0} 获胜。"),
     "nobody_wins": ("Nobody wins.", "无人获胜。"),
     "and": (" and ", "、"),

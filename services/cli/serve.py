@@ -9,7 +9,7 @@ from services.common.settings import settings_table
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("serve", epilog=_settings_help())(serve)
+    app.command("serve", rich_help_panel="Servers", epilog=_settings_help())(serve)
 
 
 def serve(

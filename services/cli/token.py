@@ -14,7 +14,7 @@ from services.common.errors import StartupError
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("token")(make)
+    app.command("token", rich_help_panel="Servers")(make)
 
 
 def make(

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
     topics = typer.Typer(help="Make and check the topic of the log.", no_args_is_help=True)
     topics.command("create")(create)
     topics.command("check")(check)
-    app.add_typer(topics, name="topics")
+    app.add_typer(topics, name="topics", rich_help_panel="Servers")
 
 
 def create(as_json: JsonOption = False) -> None:

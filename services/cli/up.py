@@ -17,7 +17,7 @@ DEFAULT_METRICS_PORT = 9464
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("up")(up)
+    app.command("up", rich_help_panel="Servers")(up)
 
 
 def up(
