@@ -84,7 +84,12 @@ class FaultyLog:
     claim_faults: list[str] = field(default_factory=list)
     late_s: float = 0.2
     release: asyncio.Event = field(default_factory=asyncio.Event)
+    # Readers see nothing new while this is not set.
+    readable: asyncio.Event = field(default_factory=asyncio.Event)
     appended: int = 0
+
+    def __post_init__(self) -> None:
+        self.readable.set()
 
     @property
     def partitions(self) -> int:
@@ -125,8 +130,12 @@ class FaultyLog:
         await asyncio.sleep(self.late_s)
         await self.inner.append(partition, key, value)
 
-    def tail(self, partition: int, from_offset: int) -> Any:
-        return self.inner.tail(partition, from_offset)
+    async def tail(self, partition: int, from_offset: int) -> AsyncIterator[Record]:
+        records: Any = self.inner.tail(partition, from_offset)
+        async with contextlib.aclosing(records):
+            async for record in records:
+                await self.readable.wait()
+                yield record
 
     def read(self, partition: int, from_offset: int, to_offset: int) -> Any:
         return self.inner.read(partition, from_offset, to_offset)

@@ -159,8 +159,10 @@ async def _hand_round(log: Any, processes: list[Process], dice: random.Random) -
             await owners[0].ownership.take({partition})
 
 
-@pytest.mark.parametrize(("seed", "played"), [(1, GAME), (2, GAME), (3, "king_of_tokyo")])
-async def test_everything_at_once(log: SqliteLog, seed: int, played: str) -> None:
+@pytest.mark.parametrize(
+    ("seed", "played", "count"), [(1, GAME, 5), (2, GAME, 5), (3, "king_of_tokyo", 2)]
+)
+async def test_everything_at_once(log: SqliteLog, seed: int, played: str, count: int) -> None:
     """Faulty appends, hand-overs, zombies, duplicates, impatient callers: the log stays right."""
     dice = random.Random(seed)
     faulty = RandomFaults(log, dice, 0.15)
@@ -173,7 +175,7 @@ async def test_everything_at_once(log: SqliteLog, seed: int, played: str) -> Non
         process(faulty, ownership=first, limits=limits) as one,
         process(faulty, ownership=second, limits=limits) as two,
     ):
-        matches = [await begin(one, (f"a{n}", f"b{n}", f"c{n}"), game=played) for n in range(5)]
+        matches = [await begin(one, (f"a{n}", f"b{n}", f"c{n}"), game=played) for n in range(count)]
         historian = Historian([one, two], dice)
         faulty.on = True
         handing = asyncio.create_task(_hand_round(log, [one, two], dice))

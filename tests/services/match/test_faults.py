@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine import Session
+from engine import Seat, SeatTaken, Session
 from services.common.commits import build_claim, make_commit
 from services.common.errors import ApiError
 from services.common.keys import KeyRing
@@ -201,6 +201,105 @@ async def test_a_commit_overtaken_by_a_foreign_claim(log: SqliteLog) -> None:
         await asyncio.sleep(1.0)
         assert (await ann.join(created.match_id, request_id="j")).seat == 1
     assert _commands((await admitted(log))[created.match_id]) == ["create", "join"]
+
+
+async def test_an_acknowledged_append_is_no_proof(log: SqliteLog) -> None:
+    """What the log took after a claim that was not read yet does not count, and is not said to."""
+    faulty = FaultyLog(log)
+    limits = LIMITS.__class__(reclaim_s=60, takeover_wait_s=0.1)
+    async with process(faulty, limits=limits) as here:
+        ann = here.player("ann")
+        created = await ann.create()
+        faulty.readable.clear()
+        await _claim(log, partition_of(created.match_id, log.partitions))
+        joining = asyncio.create_task(ann.join(created.match_id))
+        await asyncio.sleep(0.1)
+        assert faulty.appended == 2
+        assert not joining.done()
+        faulty.readable.set()
+        with pytest.raises(ApiError) as error:
+            await joining
+        assert refused(error) == "NO_OWNER"
+    assert len((await admitted(log))[created.match_id]) == 1
+
+
+async def test_one_result_for_one_request(log: SqliteLog) -> None:
+    """Callers of the same request at the same time hear the same, a failure too."""
+    faulty = FaultyLog(log)
+    async with process(faulty) as here:
+        ann = here.player("ann")
+        created = await ann.create()
+        faulty.faults = ["late"] * 3
+        joins = [ann.join(created.match_id, request_id="j") for _ in range(4)]
+        results = await asyncio.gather(*joins, return_exceptions=True)
+        assert [getattr(result, "reason", "") for result in results] == ["NOT_APPLIED"] * 4
+        await asyncio.sleep(faulty.late_s + 0.1)
+    assert len((await admitted(log))[created.match_id]) == 1
+
+
+async def _rogue_join(log: SqliteLog, match_id: str, subject: str, seat: int) -> None:
+    """Somebody who knows our epoch writes a commit that counts."""
+    partition = partition_of(match_id, log.partitions)
+    last = (await admitted(log))[match_id][-1]
+    cause = type(last.cause)  # type: ignore[misc]  # commits of facts have a cause
+    commit = make_commit(
+        log_id=log.log_id,
+        partition=partition,
+        writer="rogue",
+        epoch=last.epoch,
+        match_id=match_id,
+        sequence=last.sequence + 1,
+        first_fact=last.first_fact + last.fact_count,
+        facts=[SeatTaken(Seat(seat), subject, subject, b"")],
+        cause=cause(actor=subject, request_id="rogue", digest=b"x", command="join", seat=seat),
+        previous_hash=last.hash,
+        ruleset=last.ruleset,
+    )
+    await log.append(partition, match_id.encode(), commit.value)
+
+
+async def test_another_writer_under_our_epoch(log: SqliteLog) -> None:
+    """A commit of somebody else that counts is taken for what it is: the match goes on from it."""
+    async with process(log) as here:
+        ann, bob = here.player("ann"), here.player("bob")
+        created = await ann.create()
+        await ann.join(created.match_id)
+        await _rogue_join(log, created.match_id, "bob", 2)
+        with pytest.raises(ApiError) as error:
+            await bob.join(created.match_id)
+        assert refused(error) == "ALREADY_SEATED"
+        assert (await ann.start(created.match_id)).receipt.sequence == 4
+
+
+async def test_a_commit_overtaken_under_our_epoch(log: SqliteLog) -> None:
+    """A commit of ours that was read back as void is settled by a barrier, and decided anew."""
+    faulty = FaultyLog(log)
+    async with process(faulty) as here:
+        ann = here.player("ann")
+        created = await ann.create()
+        faulty.faults = ["hold"]
+        joining = asyncio.create_task(ann.join(created.match_id))
+        await asyncio.sleep(0.1)
+        await _rogue_join(log, created.match_id, "bob", 1)
+        faulty.release.set()
+        joined = await asyncio.wait_for(joining, 10)
+        assert (joined.seat, joined.receipt.sequence) == (2, 3)
+
+
+async def test_nothing_is_shown_before_it_counts(log: SqliteLog) -> None:
+    """While an answer is on its way, watchers see the match as it was before."""
+    faulty = FaultyLog(log)
+    async with process(faulty) as here:
+        match = await begin(here)
+        ann = match.players[0]
+        (prompt,) = await ann.prompts(match.match_id)
+        faulty.faults = ["hold"]
+        answering = asyncio.create_task(ann.answer(match.match_id, prompt.prompt_id, "keep"))
+        await asyncio.sleep(0.1)
+        assert await ann.prompts(match.match_id) == [prompt]
+        faulty.release.set()
+        await answering
+        assert await ann.prompts(match.match_id) == []
 
 
 async def test_handing_over(log: SqliteLog) -> None:
