@@ -277,14 +277,15 @@ class Session:
     def lay(
         cls, facts: Iterable[Fact], *, seed: bytes, game: AnyGame, chance: Chance
     ) -> tuple[Session, Step]:
-        """Begin the next turn of a match whose facts make a position between two turns.
+        """Begin the next turn of a match whose facts make a position between two turns (or its
+        setting up, when they only started it).
 
         For positions made by hand (engine.core.position). All draws of this session come from
         `chance`; such a log can be rebuilt, but its draws do not follow from the seed.
         """
         match = fold(facts)
         session = cls(game, match, seed)
-        session._begin(match, (), fresh=False)
+        session._begin(match, (), fresh=match.table is None)
         table = session._table
         assert table is not None
         session._recorder.script = lambda domain, bound, count: chance(

@@ -111,7 +111,9 @@ Step = Draws | Reply | Refused | Asked | Expect | TurnOf | EndTurn
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario. name: where it stands, for people. turn: whose turn it is at first."""
+    """One scenario. name: where it stands, for people. turn: whose turn it is at first (None: the
+    match begins with setting up).
+    """
 
     path: Path
     name: str
@@ -127,7 +129,7 @@ class Scenario:
     options: dict[str, str]
     players: tuple[msgspec.Struct, ...]
     table: msgspec.Struct
-    turn: Seat
+    turn: Seat | None
     defaults: frozenset[str]
     steps: tuple[Step, ...]
     reader: StructReader = field(repr=False)
@@ -179,7 +181,7 @@ class _Reading:
             options=self._read_options(),
             players=self._read_players(),
             table=self._read_table(),
-            turn=self._seat(self._part("turn"), "turn"),
+            turn=self._read_turn(),
             defaults=frozenset(self._words("defaults")),
             steps=self._read_steps(),
             reader=self._reader,
@@ -238,6 +240,17 @@ class _Reading:
                 return seat
         letters = ", ".join(LETTERS[: len(self._seats)])
         raise ScenarioError(part.line, f"{what}: there is no player {letter!r}. Legal: {letters}")
+
+    def _read_turn(self) -> Seat | None:
+        part = self._part("turn")
+        if not isinstance(part, Text) or part.text not in NOTHING:
+            return self._seat(part, "turn")
+        for letter, value in entries_of(self._part("players"), "players"):
+            if entries_of(value, letter.text):
+                raise ScenarioError(
+                    value.line, "when the match begins with setting up, nobody has anything yet"
+                )
+        return None
 
     def _read_players(self) -> tuple[msgspec.Struct, ...]:
         struct = self._positions.player

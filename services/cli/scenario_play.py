@@ -189,20 +189,25 @@ class _Play:
             letter = LETTERS[index]
             self.facts += session.join(letter, letter, letter.encode() * 16).facts
         self.facts.append(MatchStarted())
-        options = {each.id: each.value for each in session.state.options}
-        try:
-            self.facts += scenario.positions.lay(
-                scenario.players, scenario.table, turn=scenario.turn, options=options
-            )
-        except BadPosition as error:
-            line = scenario.reader.line_of(error.path, scenario.line)
-            hint = near(error.message.split("'")[1], error.legal) if error.legal else ""
-            raise ScenarioError(line, f"{error.message}{hint}") from error
+        if scenario.turn is not None:
+            self.facts += self._position(scenario.turn, session.state)
         self._laid = self._mark = len(self.facts)
         session, step = Session.lay(self.facts, seed=_SEED, game=scenario.game, chance=self._chance)
         self._session = session
         self._take(step)
         return session
+
+    def _position(self, turn: Seat, lobby: MatchState) -> Sequence[Fact]:
+        scenario = self._scenario
+        options = {each.id: each.value for each in lobby.options}
+        try:
+            return scenario.positions.lay(
+                scenario.players, scenario.table, turn=turn, options=options
+            )
+        except BadPosition as error:
+            line = scenario.reader.line_of(error.path, scenario.line)
+            hint = near(error.message.split("'")[1], error.legal) if error.legal else ""
+            raise ScenarioError(line, f"{error.message}{hint}") from error
 
     def _take(self, step: Step) -> None:
         self.facts += step.facts
@@ -241,7 +246,7 @@ class _Play:
 
     def _reply(self, step: Reply) -> None:
         prompt = self._reach(step)
-        if self._turns in self._unwritten_turns:
+        if self._is_unwritten:
             raise ScenarioError(
                 step.line, "say what chance brought in this turn: `- roll: …` after `- turn: …`"
             )
@@ -280,6 +285,12 @@ class _Play:
             return False
         for step in self._steps[self._at + 1 :]:
             match step:
+                case TurnOf() | EndTurn():
+                    return True
+                case Draws() | Expect():
+                    continue
+                case _ if self._is_unwritten:
+                    return False
                 case Reply():
                     return (step.seat, step.kind.text) != (prompt.seat, prompt.kind)
                 case Refused():
@@ -287,11 +298,12 @@ class _Play:
                 case Asked():
                     asked = [(seat, kind.text) for seat, kind, _ in step.questions]
                     return (prompt.seat, prompt.kind) not in asked
-                case TurnOf() | EndTurn():
-                    return True
-                case _:
-                    continue
-        return True
+        return not self._is_unwritten
+
+    @property
+    def _is_unwritten(self) -> bool:
+        """Has chance brought something in this turn that nobody wrote down?"""
+        return self._turns in self._unwritten_turns
 
     def _situation(self) -> str:
         """What is going on instead of what the script wants, and what to do about it."""
@@ -425,7 +437,7 @@ class _Play:
     # -- chance ------------------------------------------------------------------------------------
 
     def _chance(self, state: GameState, domain: str, bound: int, count: int) -> tuple[int, ...]:
-        turn = state.turn - 1
+        turn = max(state.turn - 1, 0)  # 0 while the table is set up
         index = self._next_draws(domain, turn)
         if index is not None:
             draws = self._steps[index]
@@ -500,7 +512,7 @@ class _Play:
                     step.line, f"nothing was drawn for this: {step.script} {' '.join(step.words)}"
                 )
         last = self._steps[-1].line if self._steps else self._scenario.line
-        if self._open and self._asked_at != len(self.facts):
+        if self._open and self._asked_at != len(self.facts) and not self._is_unwritten:
             raise ScenarioError(
                 last,
                 f"the scenario stops while {self._situation()}; or end with `- asked: …` or "

@@ -39,6 +39,7 @@ _HEARTS_MAX: Final = 12
 _NUMBER_MAX: Final = 999
 _DIE: Final = "die"
 _DECK: Final = "power deck"
+_FIRST: Final = "first player"
 _SHORT: Final = {"1": "one", "2": "two", "3": "three"}
 
 
@@ -86,7 +87,7 @@ class TokyoPositions:
 
     player: type[msgspec.Struct] = MonsterAt
     table: type[msgspec.Struct] = TableAt
-    scripts: Mapping[str, str] = {"roll": _DIE, "reveal": _DECK}
+    scripts: Mapping[str, str] = {"roll": _DIE, "reveal": _DECK, "begins": _FIRST}
 
     def lay(
         self,
@@ -131,10 +132,13 @@ class TokyoPositions:
         return monsters, middle
 
     def values(self, state: GameState, domain: str, words: Sequence[str]) -> tuple[int, ...]:
-        """Faces as numbers, cards as places in the deck."""
+        """Faces as numbers, cards as places in the deck, seats as they sit."""
+        kings = cast("KingsState", state)
         if domain == _DIE:
             return tuple([_face(index, word) for index, word in enumerate(words)])
-        return _deck_values(cast("KingsState", state), words)
+        if domain == _FIRST:
+            return tuple([_place(kings, index, word) for index, word in enumerate(words)])
+        return _deck_values(kings, words)
 
 
 # -- checks ----------------------------------------------------------------------------------------
@@ -328,6 +332,13 @@ def _face(index: int, word: str) -> int:
         if face == _SHORT.get(word, word):
             return number
     raise BadPosition((index,), f"a die has no face {word!r}", (*FACES, *_SHORT))
+
+
+def _place(state: KingsState, index: int, word: str) -> int:
+    letters = tuple([letter_of(each.seat) for each in state.monsters])
+    if word not in letters:
+        raise BadPosition((index,), f"there is no player {word!r}", letters)
+    return letters.index(word)
 
 
 def _deck_values(state: KingsState, words: Sequence[str]) -> tuple[int, ...]:
