@@ -60,6 +60,7 @@ def test_evacuation_orders_and_vast_storm_have_floors() -> None:
     kit = Kit().monster(B, energy=5, points=3).monster(C, energy=1).monster(D, points=12)
     kit.buy(A, "vast_storm")
     assert [kit.at(seat).energy for seat in (B, C, D)] == [3, 1, 0]
+    assert kit.at(A).points == 2
     kit = Kit().monster(B, points=3).monster(D, points=12).buy(A, "evacuation_orders")
     assert [kit.at(seat).points for seat in (A, B, C, D)] == [0, 0, 0, 7]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.games.kings.facts import DiceThrown
 from tests.engine.tokyo.kit import Kit
 
 CITY, BAY, OUTSIDE = "tokyo_city", "tokyo_bay", "outside"
@@ -92,6 +93,18 @@ def test_background_dweller_rerolls_threes_for_free() -> None:
     assert kit.state.dice[:2] == ("one", "energy")
 
 
+def test_background_dweller_leaves_the_rolls_as_they_are() -> None:
+    kit = Kit().monster(A, holds=["background_dweller"])
+    kit.turn(
+        A,
+        "331122 1e s",
+        roll_action="background_dweller",
+        background_dweller__dice=[["die:1", "die:2"]],
+        reroll=[["die:1"]],
+    )
+    assert [prompt.cause for prompt in kit.prompts("reroll")] == ["rolls_left_2", "rolls_left_1"]
+
+
 def test_background_dweller_after_the_last_roll_and_on_thrown_dice() -> None:
     kit = Kit().monster(A, holds=["background_dweller"])
     kit.turn(A, "311122 e", change_dice="background_dweller", background_dweller__dice=[["die:1"]])
@@ -104,6 +117,8 @@ def test_background_dweller_after_the_last_roll_and_on_thrown_dice() -> None:
         change_thrown_dice="background_dweller",
     )
     assert kit.at(B).hearts == 10
+    thrown = [fact.faces for fact in kit.facts if isinstance(fact, DiceThrown)]
+    assert thrown == [("three", "heart"), ("heart", "heart")]
 
 
 def test_background_dweller_may_reroll_only_the_probed_three() -> None:

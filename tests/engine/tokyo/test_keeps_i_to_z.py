@@ -86,6 +86,11 @@ def test_what_is_not_bought_from_the_lab_stays_on_top() -> None:
     assert [top.card for top in kit.state.tops] == ["heal"]
 
 
+def test_an_empty_deck_shows_nothing_in_the_lab() -> None:
+    kit = Kit().monster(A, energy=9, holds=["made_in_a_lab"]).turn(A, "112233")
+    assert kit.offered("buy") == ["sweep"]
+
+
 def test_the_lab_is_used_up_once_its_card_was_bought_and_a_copy_shows_two() -> None:
     kit = Kit().deck("heal", "tank").monster(A, energy=9, holds=["made_in_a_lab"])
     kit.turn(A, "112233", buy="heal")
@@ -171,6 +176,22 @@ def test_mimic_on_smoke_cloud_runs_dry() -> None:
         del seat
     kit.another_turn("112233", roll_action=[])
     assert "mimic.change" not in kit.kinds
+
+
+def test_the_marker_stays_where_it_is_when_mimic_is_bought_from_another() -> None:
+    kit = Kit().monster(C, holds=["gourmet", "jets"]).copies(B, "gourmet")
+    kit.monster(A, energy=8, holds=["parasitic_tentacles"]).turn(A, "112233", buy="mimic")
+    assert kit.table.acts_as(kit.state.held_by(A)[1]) == "gourmet"
+    assert "mimic.model" not in kit.kinds
+
+
+def test_an_idle_mimic_bought_from_another_stays_idle() -> None:
+    kit = Kit().monster(C, holds=["gourmet", "jets"]).copies(B, "gourmet")
+    kit.monster(A, energy=12, holds=["parasitic_tentacles"])
+    holdings = tuple(each for each in kit._start.holdings if each.card != "gourmet")
+    kit.state_is(holdings=holdings).turn(A, "112233", buy="mimic")
+    assert kit.table.acts_as(kit.state.held_by(A)[1]) == "mimic"
+    assert "mimic.model" not in kit.kinds
 
 
 def test_mimic_is_idle_when_its_model_leaves_play() -> None:
@@ -346,6 +367,12 @@ def test_two_probes_act_clockwise_from_the_active_monster() -> None:
     kit.turn(A, "112233 e s", psychic_probe__die=["die:1", "die:1"])
     assert [prompt.seat for prompt in kit.prompts("psychic_probe.die")] == [B, C]
     assert kit.state.dice[0] == "smash"
+
+
+def test_the_probe_may_be_declined() -> None:
+    kit = Kit().monster(B, holds=["psychic_probe"]).turn(A, "112233", psychic_probe__die="")
+    assert kit.state.dice == ("one", "one", "two", "two", "three", "three")
+    assert kit.state.held_by(B)[0].used == 0
 
 
 def test_a_heart_discards_the_probe_and_counts_for_the_active_monster() -> None:
