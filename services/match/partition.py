@@ -152,6 +152,10 @@ class PartitionOwner:
         self._parts.metrics.owned(self.partition, True)
         self._timers.start(self._parts.limits.takeover_grace_s)
 
+    def resumed(self) -> None:
+        """A barrier is through; while it lasted no answer was taken."""
+        self._timers.postpone(self._parts.limits.takeover_grace_s)
+
     def lost(self) -> None:
         """Another process claimed the partition: stop at once."""
         self._parts.metrics.owned(self.partition, False)
@@ -362,6 +366,8 @@ class PartitionOwner:
             except LogBusy as error:
                 raise refuse("TOO_MANY_IN_FLIGHT") from error
             except LogUnavailable as error:
+                # Nobody shall lose time by what is not their fault.
+                self._timers.postpone(self._parts.limits.takeover_grace_s)
                 raise refuse("LOG_UNAVAILABLE") from error
         raise refuse("NOT_APPLIED")
 

@@ -20,6 +20,8 @@ class Timers:
         self._deadlines: dict[str, int] = {}
         self._armed: dict[str, asyncio.TimerHandle] = {}
         self._running = False
+        # Loop time before which nothing is due.
+        self._grace_ends = 0.0
 
     def note(self, match_id: str, deadline_ms: int) -> None:
         """The newest commit of the match has this deadline; 0: none."""
@@ -34,8 +36,13 @@ class Timers:
     def start(self, grace_s: float) -> None:
         """This process serves the partition now; nothing is due within the next `grace_s`."""
         self._running = True
+        self.postpone(grace_s)
         for match_id in self._deadlines:
-            self._arm(match_id, grace_s)
+            self._arm(match_id, 0.0)
+
+    def postpone(self, grace_s: float) -> None:
+        """Answers could not be taken: nothing is due within the next `grace_s`."""
+        self._grace_ends = asyncio.get_running_loop().time() + grace_s
 
     def stop(self) -> None:
         """The partition is not served any more."""
@@ -62,4 +69,8 @@ class Timers:
 
     def _ring(self, match_id: str) -> None:
         self._armed.pop(match_id, None)
-        self._due(match_id)
+        grace_s = self._grace_ends - asyncio.get_running_loop().time()
+        if grace_s > 0:
+            self._arm(match_id, grace_s)
+        else:
+            self._due(match_id)

@@ -49,6 +49,9 @@ class WriterListener(Protocol):
     def serving(self) -> None:
         """The partition is ours from now on."""
 
+    def resumed(self) -> None:
+        """Commits may be appended again, after a barrier."""
+
     def lost(self) -> None:
         """The partition is another process's from now on."""
 
@@ -230,8 +233,11 @@ class Writer:
         self.epoch = epoch
         self._phase = Phase.SERVING
         self._ready.set()
-        if not was_ours and self._listener is not None:
-            self._listener.serving()
+        if self._listener is not None:
+            if was_ours:
+                self._listener.resumed()
+            else:
+                self._listener.serving()
 
     def _lose(self) -> None:
         self.epoch = 0

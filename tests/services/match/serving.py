@@ -87,6 +87,7 @@ class FaultyLog:
     # Readers see nothing new while this is not set.
     readable: asyncio.Event = field(default_factory=asyncio.Event)
     appended: int = 0
+    held: int = 0
 
     def __post_init__(self) -> None:
         self.readable.set()
@@ -123,6 +124,7 @@ class FaultyLog:
             case "twice":
                 await self.inner.append(partition, key, value)
             case "hold":
+                self.held += 1
                 await self.release.wait()
         return await self.inner.append(partition, key, value)
 
@@ -388,6 +390,13 @@ async def admitted(log: Log) -> dict[str, list[ParsedCommit]]:
 async def size(log: Log) -> int:
     """How many records the log holds."""
     return sum([await log.end_offset(partition) for partition in range(log.partitions)])
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that happens soon, however busy the machine is."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - conditions of objects that know no events
+            await asyncio.sleep(0.01)
 
 
 def refused(error: Any) -> str:

@@ -22,6 +22,7 @@ from tests.services.match.serving import (
     process,
     records,
     refused,
+    until,
 )
 
 
@@ -115,13 +116,14 @@ async def test_a_log_that_stays_away(log: SqliteLog) -> None:
         created = await ann.create()
         faulty.faults, faulty.claim_faults = ["late"], ["refuse"] * 10_000
         faulty.late_s = 1.0
+        partition = partition_of(created.match_id, log.partitions)
         for _ in range(2):
             with pytest.raises(ApiError) as error:
                 await ann.join(created.match_id, request_id="j")
             assert refused(error) == "LOG_UNAVAILABLE"
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(1.2)
         faulty.claim_faults = []
-        await asyncio.sleep(1.5)
+        await until(lambda: not here.node._owners[partition]._stuck)
         # It was written after all, and counts: the same request hears of it.
         assert (await ann.join(created.match_id, request_id="j")).receipt.sequence == 2
     assert _commands((await admitted(log))[created.match_id]) == ["create", "join"]
@@ -188,7 +190,7 @@ async def test_a_commit_overtaken_by_a_foreign_claim(log: SqliteLog) -> None:
         created = await ann.create()
         faulty.faults = ["hold"]
         joining = asyncio.create_task(ann.join(created.match_id, request_id="j"))
-        await asyncio.sleep(0.1)
+        await until(lambda: faulty.held == 1)
         for partition in range(log.partitions):
             await _claim(log, partition)
         with pytest.raises(ApiError) as error:
@@ -198,7 +200,7 @@ async def test_a_commit_overtaken_by_a_foreign_claim(log: SqliteLog) -> None:
         await asyncio.sleep(0.1)
         assert len((await admitted(log))[created.match_id]) == 1
         # The other does not serve: the process that owns the partition takes it back.
-        await asyncio.sleep(1.0)
+        await until(lambda: all(owner.accepts for owner in here.node._owners.values()))
         assert (await ann.join(created.match_id, request_id="j")).seat == 1
     assert _commands((await admitted(log))[created.match_id]) == ["create", "join"]
 
@@ -213,8 +215,8 @@ async def test_an_acknowledged_append_is_no_proof(log: SqliteLog) -> None:
         faulty.readable.clear()
         await _claim(log, partition_of(created.match_id, log.partitions))
         joining = asyncio.create_task(ann.join(created.match_id))
+        await until(lambda: faulty.appended == 2)
         await asyncio.sleep(0.1)
-        assert faulty.appended == 2
         assert not joining.done()
         faulty.readable.set()
         with pytest.raises(ApiError) as error:
@@ -279,7 +281,7 @@ async def test_a_commit_overtaken_under_our_epoch(log: SqliteLog) -> None:
         created = await ann.create()
         faulty.faults = ["hold"]
         joining = asyncio.create_task(ann.join(created.match_id))
-        await asyncio.sleep(0.1)
+        await until(lambda: faulty.held == 1)
         await _rogue_join(log, created.match_id, "bob", 1)
         faulty.release.set()
         joined = await asyncio.wait_for(joining, 10)
@@ -295,7 +297,7 @@ async def test_nothing_is_shown_before_it_counts(log: SqliteLog) -> None:
         (prompt,) = await ann.prompts(match.match_id)
         faulty.faults = ["hold"]
         answering = asyncio.create_task(ann.answer(match.match_id, prompt.prompt_id, "keep"))
-        await asyncio.sleep(0.1)
+        await until(lambda: faulty.held == 1)
         assert await ann.prompts(match.match_id) == [prompt]
         faulty.release.set()
         await answering

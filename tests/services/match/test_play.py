@@ -23,6 +23,7 @@ from tests.services.match.serving import (
     play_out,
     process,
     size,
+    until,
 )
 
 
@@ -234,7 +235,7 @@ async def test_too_many_in_flight(log: SqliteLog) -> None:
         ann, bob, cid = (here.player(name) for name in ("ann", "bob", "cid"))
         waiting = [asyncio.create_task(ann.create()) for _ in range(2)]
         waiting.append(asyncio.create_task(bob.create()))
-        await asyncio.sleep(0.1)
+        await until(lambda: faulty.held == 3)
         for player in (ann, cid):
             with pytest.raises(Exception, match="TOO_MANY_IN_FLIGHT"):
                 await player.create()

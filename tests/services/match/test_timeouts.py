@@ -25,7 +25,7 @@ async def test_a_match_that_nobody_plays(log: SqliteLog) -> None:
 async def test_who_answers_in_time(log: SqliteLog) -> None:
     """Only the prompts that are still open are expired, at their own time."""
     async with process(log) as here:
-        match = await begin(here, answer_timeout_seconds=1)
+        match = await begin(here, answer_timeout_seconds=3)
         (prompt,) = await match.players[0].prompts(match.match_id)
         await match.players[0].answer(match.match_id, prompt.prompt_id, "keep")
         await match.players[1].updates(match.match_id, until=match.sequence + 2)
@@ -50,13 +50,16 @@ async def test_takeover_gives_time(log: SqliteLog) -> None:
     async with process(log) as here:
         match = await begin(here, answer_timeout_seconds=1)
     await asyncio.sleep(1.2)
-    limits = LIMITS.__class__(takeover_grace_s=1.0)
+    limits = LIMITS.__class__(takeover_grace_s=2.5)
     async with process(log, limits=limits) as here:
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.2)
         assert len((await admitted(log))[match.match_id]) == match.sequence
         player = here.player("ann")
         (prompt,) = await player.prompts(match.match_id)
         await player.answer(match.match_id, prompt.prompt_id, "swap")
+        # Nor does the answer of one end the time of the others.
+        await asyncio.sleep(0.2)
+        assert len((await admitted(log))[match.match_id]) == match.sequence + 1
         updates = await player.updates(match.match_id, until=match.sequence + 2)
         assert len(updates) == match.sequence + 2
     commits = (await admitted(log))[match.match_id]

@@ -27,6 +27,7 @@ from tests.services.match.serving import (
     play_out,
     process,
     refused,
+    until,
 )
 
 
@@ -249,7 +250,7 @@ async def test_limits_of_watchers(log: SqliteLog) -> None:
         assert await refusal("uma", second.match_id) == "TOO_MANY_WATCHERS"
         for call in opened:
             call.cancel()
-        await asyncio.sleep(0.1)
+        await until(lambda: not here.node._watchers.total)
         assert await refusal("uma", second.match_id) == ""
 
 
