@@ -1,10 +1,10 @@
-"""Who calls: bearer JWTs, the roles in them, and the interceptor that lets nobody else in.
+"""Who calls: bearer JWTs, the roles in them, and how handlers learn of the caller.
 
-Which role may do what is decided by the services (`Caller.require`), not here. Refusals are
-constant texts: they do not tell which check failed.
+Who is let in at all is the business of `services.common.gate`; which role may do what is decided
+by the services (`Caller.require`). Refusals are constant texts: they do not tell which check
+failed.
 """
 
-import asyncio
 import contextlib
 import contextvars
 import math
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from services.common.errors import WrappingInterceptor, refuse, run_stream
+from services.common.errors import refuse
 
 ROLES: Final = frozenset({"player", "organiser", "arbiter", "operator"})
 SUBJECT_PATTERN: Final = re.compile(r"[A-Za-z0-9._:@+|/-]{1,64}")
@@ -32,8 +32,6 @@ _RSA_BITS_LOW = 2048
 _SCHEME = "bearer "
 # The year 9999, in seconds since 1970.
 _TIME_MAX = 253_402_300_799
-# Open to everybody: they tell nothing about any match.
-_OPEN_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,56 +201,6 @@ class Verifier:
             return None
 
 
-class AuthInterceptor(WrappingInterceptor):
-    """Authenticates every call but health and reflection.
-
-    Streams end when the token expires, or when the server wants them to.
-    """
-
-    def __init__(self, verifier: Verifier) -> None:
-        """`verifier` decides which tokens are good."""
-        super().__init__()
-        self._verifier = verifier
-        self._streams: set[asyncio.Timeout] = set()
-        self._ending = False
-
-    def end_streams(self) -> None:
-        """End every open stream with SHUTTING_DOWN, and those that are still to come."""
-        self._ending = True
-        for limit in self._streams:
-            if not limit.expired():
-                limit.reschedule(asyncio.get_running_loop().time())
-
-    def leaves_alone(self, method: str) -> bool:
-        """Whether the method is open to everybody."""
-        return method.startswith(_OPEN_SERVICES)
-
-    def wrap(self, inner: Callable[..., Any], handler: Any, method: str) -> Callable[..., Any]:
-        """Let only callers with a good token through."""
-
-        async def unary(request: Any, context: Any) -> Any:
-            _CALLER.set(self._verifier.verify(_bearer(context)))
-            return await inner(request, context)
-
-        async def stream(request: Any, context: Any) -> None:
-            who = self._verifier.verify(_bearer(context))
-            _CALLER.set(who)
-            limit = asyncio.timeout(0 if self._ending else self._verifier.remaining_s(who))
-            try:
-                async with limit:
-                    self._streams.add(limit)
-                    await run_stream(inner, request, context)
-            except TimeoutError:
-                if limit.expired():
-                    reason = "SHUTTING_DOWN" if self._ending else "TOKEN_EXPIRED"
-                    raise refuse(reason) from None
-                raise
-            finally:
-                self._streams.discard(limit)
-
-        return stream if handler.response_streaming else unary
-
-
 def caller(context: Any = None) -> Caller:
     """Return who makes the current call; only within an authenticated call (else AssertionError).
 
@@ -261,6 +209,11 @@ def caller(context: Any = None) -> Caller:
     who = _CALLER.get()
     assert who is not None, "outside of an authenticated call"
     return who
+
+
+def set_caller(who: Caller) -> None:
+    """Say who makes the call that the current task serves; for the gate."""
+    _CALLER.set(who)
 
 
 @contextlib.contextmanager
@@ -276,7 +229,8 @@ def acting_as(who: Caller) -> Iterator[None]:
 _CALLER: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("caller", default=None)
 
 
-def _bearer(context: Any) -> str:
+def bearer(context: Any) -> str:
+    """Return the call's bearer token; ApiError TOKEN_MISSING, or TOKEN_INVALID for no clear one."""
     values = [v for k, v in context.invocation_metadata() or () if k == "authorization"]
     if not values:
         raise refuse("TOKEN_MISSING")
@@ -301,7 +255,9 @@ def _caller_of(claims: dict[str, Any], token: str) -> Caller:
 
 def _number(claim: object) -> float:
     """Return a time claim; TOKEN_INVALID where it is no number that a time can be."""
-    if isinstance(claim, bool) or not isinstance(claim, int | float) or abs(claim) > _TIME_MAX:
+    if isinstance(claim, bool) or not isinstance(claim, int | float):
+        raise refuse("TOKEN_INVALID")
+    if not abs(claim) <= _TIME_MAX:  # nothing compares with NaN
         raise refuse("TOKEN_INVALID")
     return float(claim)
 

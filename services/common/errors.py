@@ -10,7 +10,7 @@ import inspect
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
+from typing import Any, Final, Literal, NoReturn, Protocol, runtime_checkable
 
 import grpc
 import grpc.aio
@@ -208,21 +208,17 @@ class WrappingInterceptor(grpc.aio.ServerInterceptor):
         """Return the wrapped handler of the call; None for a method that nobody serves."""
         method = handler_call_details.method
         handler = await continuation(handler_call_details)
-        if handler is None or self.leaves_alone(method):
-            return handler
+        if handler is None:
+            return None
         known, wrapped = self._wrapped.get(method, (None, None))
         if known is not handler:
-            wrapped = replace_behaviour(handler, lambda inner: self.wrap(inner, handler, method))
+            wrapped = self.wrap(handler, method)
             self._wrapped[method] = (handler, wrapped)
         return wrapped
 
-    def leaves_alone(self, method: str) -> bool:
-        """Whether calls of this method (its full path) are none of this interceptor's business."""
-        return False
-
     @abc.abstractmethod
-    def wrap(self, inner: Callable[..., Any], handler: Any, method: str) -> Callable[..., Any]:
-        """Return the behaviour to use in place of `inner`; coroutines, for streams, too."""
+    def wrap(self, handler: Any, method: str) -> Any:
+        """Return the RPC method handler to use in place of `handler`; `method` is its full path."""
 
 
 class ErrorInterceptor(WrappingInterceptor):
@@ -233,9 +229,11 @@ class ErrorInterceptor(WrappingInterceptor):
         super().__init__()
         self._on_incident = on_incident
 
-    def wrap(self, inner: Callable[..., Any], handler: Any, method: str) -> Callable[..., Any]:
+    def wrap(self, handler: Any, method: str) -> Any:
         """Catch what the handler raises."""
+        return replace_behaviour(handler, lambda inner: self._guarded(inner, handler, method))
 
+    def _guarded(self, inner: Callable[..., Any], handler: Any, method: str) -> Callable[..., Any]:
         async def unary(request: Any, context: Any) -> Any:
             try:
                 return await inner(request, context)
@@ -277,20 +275,29 @@ def replace_behaviour(
     handler: Any, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Any:
     """Return the RPC method handler with its behaviour wrapped, whichever of the four kinds."""
-    kinds: tuple[tuple[bool, bool, str, Callable[..., Any]], ...] = (
-        (False, False, "unary_unary", grpc.unary_unary_rpc_method_handler),
-        (False, True, "unary_stream", grpc.unary_stream_rpc_method_handler),
-        (True, False, "stream_unary", grpc.stream_unary_rpc_method_handler),
-        (True, True, "stream_stream", grpc.stream_stream_rpc_method_handler),
+    build = _BUILDERS[handler.request_streaming, handler.response_streaming]
+    return build(
+        wrap(behaviour_of(handler)),
+        request_deserializer=handler.request_deserializer,
+        response_serializer=handler.response_serializer,
     )
-    for requests, responses, attribute, build in kinds:
-        if (handler.request_streaming, handler.response_streaming) == (requests, responses):
-            return build(
-                wrap(getattr(handler, attribute)),
-                request_deserializer=handler.request_deserializer,
-                response_serializer=handler.response_serializer,
-            )
-    raise AssertionError("an RPC is unary or streaming")
+
+
+def behaviour_of(handler: Any) -> Callable[..., Any]:
+    """Return what the RPC method handler does."""
+    request = "stream" if handler.request_streaming else "unary"
+    response = "stream" if handler.response_streaming else "unary"
+    behaviour: Callable[..., Any] = getattr(handler, f"{request}_{response}")
+    return behaviour
+
+
+# By whether requests and responses are streams.
+_BUILDERS: Final[dict[tuple[bool, bool], Callable[..., Any]]] = {
+    (False, False): grpc.unary_unary_rpc_method_handler,
+    (False, True): grpc.unary_stream_rpc_method_handler,
+    (True, False): grpc.stream_unary_rpc_method_handler,
+    (True, True): grpc.stream_stream_rpc_method_handler,
+}
 
 
 async def run_stream(inner: Callable[..., Any], request: Any, context: Any) -> None:

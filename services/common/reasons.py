@@ -242,6 +242,12 @@ _ROWS: Final = (
         "观看者过多。",
     ),
     Reason(
+        "TOO_MANY_CALLS",
+        StatusCode.RESOURCE_EXHAUSTED,
+        "Too many calls are open; end some first.",
+        "打开的调用过多，请先结束一些。",
+    ),
+    Reason(
         "TOO_MANY_MATCHES",
         StatusCode.RESOURCE_EXHAUSTED,
         "This process holds as many matches as it may; try again later.",
@@ -295,6 +301,13 @@ _ROWS: Final = (
         StatusCode.UNAVAILABLE,
         "This process is stopping; try again with another.",
         "进程正在停止，请重试。",
+        retry=True,
+    ),
+    Reason(
+        "STREAM_TOO_LONG",
+        StatusCode.UNAVAILABLE,
+        "This stream may not last longer; open it again.",
+        "此流的时间已到，请重新打开。",
         retry=True,
     ),
     Reason(

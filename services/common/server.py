@@ -19,8 +19,9 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from services.common.auth import AuthInterceptor, Verifier
+from services.common.auth import Verifier
 from services.common.errors import ErrorInterceptor, StartupError
+from services.common.gate import Gate
 from services.common.metrics import Metrics
 from services.common.settings import Address, Settings
 
@@ -77,24 +78,23 @@ class GrpcServer:
         services: Sequence[str],
         metrics: Metrics,
         verifier: Verifier | None = None,
+        gate: Gate | None = None,
         tls: Tls | None = None,
         streams_max: int = 1_000,
     ) -> None:
         """`services` are the full names of what will be registered, for health and reflection.
 
         Without a `verifier` only health and reflection may be registered: they need no token.
+        `gate` is by default one with the usual limits.
         """
-        assert verifier is not None or not services, "services without authentication"
+        assert verifier or gate or not services, "services without authentication"
         self._listen = listen
         self._tls = tls
         self._services = tuple(services)
         self._health = health.aio.HealthServicer()
-        interceptors: list[grpc.aio.ServerInterceptor] = [ErrorInterceptor(metrics.incidents.inc)]
-        self._auth = AuthInterceptor(verifier) if verifier is not None else None
-        if self._auth is not None:
-            interceptors.append(self._auth)
+        self._gate = gate or Gate(verifier)
         self.server: grpc.aio.Server = grpc.aio.server(
-            interceptors=interceptors,
+            interceptors=[ErrorInterceptor(metrics.incidents.inc), self._gate],
             options=_options(streams_max),
             maximum_concurrent_rpcs=_CALLS_MAX,
         )
@@ -142,8 +142,7 @@ class GrpcServer:
         await self.set_serving(False)
         stopping = asyncio.create_task(self.server.stop(drain_s))
         await asyncio.wait([stopping], timeout=min(_STREAMS_S, drain_s))
-        if self._auth is not None:
-            self._auth.end_streams()
+        self._gate.end_streams()
         await stopping
 
 

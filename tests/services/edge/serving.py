@@ -9,7 +9,8 @@ from typing import Any
 import grpc.aio
 
 from diceledger.match.v1 import match_pb2, match_pb2_grpc
-from services.common.auth import TokenKey, Verifier, make_token, secret_token_key
+from services.common.auth import Verifier, make_token, secret_token_key
+from services.common.gate import Gate
 from services.common.metrics import Metrics
 from services.common.server import GrpcServer, Tls
 from services.common.settings import Address
@@ -66,7 +67,7 @@ class Edge:
 
 @contextlib.asynccontextmanager
 async def edge(
-    *, tls: Tls | None = None, credentials: Any = None, key: TokenKey = KEY
+    *, tls: Tls | None = None, credentials: Any = None, gate: Gate | None = None
 ) -> AsyncIterator[Edge]:
     """Serve on a free port for the length of the block."""
     service, metrics = Service(), Metrics("test")
@@ -74,7 +75,7 @@ async def edge(
         Address("127.0.0.1", 0),
         services=[MATCH_SERVICE],
         metrics=metrics,
-        verifier=Verifier([key]),
+        gate=gate or Gate(Verifier([KEY])),
         tls=tls,
     )
     match_pb2_grpc.add_MatchServiceServicer_to_server(service, server.server)

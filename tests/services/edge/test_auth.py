@@ -106,6 +106,7 @@ def test_roles_of_a_newer_version_give_no_rights() -> None:
         {"nbf": "x"},
         {"exp": 1e300},
         {"exp": float("inf")},
+        {"exp": float("nan")},
     ],
 )
 def test_a_malformed_claim_makes_the_token_invalid(claims: dict[str, Any]) -> None:
