@@ -57,6 +57,7 @@ class Create(Command):
     options: Mapping[str, str]
     expansions: tuple[str, ...]
     answer_timeout_s: int
+    is_organiser: bool
     request: match_pb2.CreateMatchRequest
 
 
@@ -147,6 +148,7 @@ def read_create(request: match_pb2.CreateMatchRequest, caller: Caller, log_id: s
         options=options,
         expansions=tuple(request.expansions),
         answer_timeout_s=request.answer_timeout_seconds,
+        is_organiser=caller.has("organiser"),
         request=request,
     )
 

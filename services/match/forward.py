@@ -3,6 +3,7 @@
 The caller's own token goes with the call, so the owner decides about it as if it had come directly.
 """
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,7 +62,8 @@ def hops_of(context: Any) -> int:
     """How often the call was passed on before."""
     for key, value in context.invocation_metadata() or ():
         if key == HOPS_KEY:
-            return int(value) if value.isascii() and value.isdecimal() else HOPS_MAX
+            is_number = isinstance(value, str) and re.fullmatch("[0-9]{1,3}", value)
+            return int(value) if is_number else HOPS_MAX
     return 0
 
 

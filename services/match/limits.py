@@ -26,8 +26,12 @@ class Limits:
     watchers: int = 5_000
     watchers_per_match: int = 1_000
     watchers_per_caller: int = 500
-    # Unfinished matches of the partitions that this process serves.
+    # Running matches of the partitions that this process serves.
     live_matches: int = 20_000
+    # Matches that wait for players or for their start.
+    lobbies: int = 100_000
+    # Lobbies and running matches opened by one subject; organisers may open more.
+    matches_per_host: int = 200
     # Bytes of log records whose matches are kept in memory; matches in use stay beyond it.
     memory_bytes: int = 256 << 20
     # A watcher that was live and is this many commits behind is cut off …
@@ -59,6 +63,7 @@ class Limits:
             watchers=settings.watchers_max,
             watchers_per_caller=settings.watchers_per_caller_max,
             live_matches=settings.live_matches_max,
+            lobbies=5 * settings.live_matches_max,
         )
 
 

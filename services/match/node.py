@@ -16,6 +16,7 @@ from services.common.log import Log, LogUnavailable, Ownership, partition_of
 from services.common.metrics import Metrics
 from services.common.settings import Settings
 from services.common.views import Views
+from services.match.census import Capacity
 from services.match.commands import PlayerCommand, name_of
 from services.match.forward import Forwarder, Origin, peer_credentials
 from services.match.limits import Limits, Quota
@@ -68,7 +69,9 @@ class MatchNode:
             limits=self.limits,
             metrics=metrics,
             memory=self._memory,
-            unfinished=lambda: sum(owner.unfinished for owner in self._owners.values()),
+            capacity=Capacity(
+                self.limits, lambda: [owner.census for owner in self._owners.values()]
+            ),
             alarm=self._alarm,
         )
         self._owners: dict[int, PartitionOwner] = {}

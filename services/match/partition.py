@@ -29,10 +29,12 @@ from services.common.keys import KeyRing
 from services.common.log import Log, LogBusy, LogError, LogUnavailable
 from services.common.metrics import Metrics
 from services.common.tail import PartitionTail
+from services.match.census import Capacity, Census
 from services.match.commands import (
     AnyCommand,
     Create,
     Decision,
+    Start,
     api_error,
     create_session,
     decide,
@@ -68,8 +70,7 @@ class Parts:
     limits: Limits
     metrics: Metrics
     memory: Memory
-    # How many matches of all partitions have begun and are not over.
-    unfinished: Callable[[], int]
+    capacity: Capacity
     # Called with one sentence when a partition can be read no further: the process must end.
     alarm: Callable[[str], None]
 
@@ -90,8 +91,7 @@ class PartitionOwner:
         # How many wait for a match that is being loaded.
         self._wanted: Counter[str] = Counter()
         self._frozen: dict[str, str] = {}
-        # Matches that have begun and are not over.
-        self.unfinished = 0
+        self.census = Census()
         self._stuck: ApiError | None = None
         self._closing = False
         # The partition can be read no further; the process is about to end.
@@ -211,9 +211,7 @@ class PartitionOwner:
         match = self._matches.get(match_id)
         if commit.sequence == 1:
             match = self._matches[match_id] = LiveMatch(match_id)
-            self.unfinished += 1
-        if commit.final:
-            self.unfinished -= 1
+        self.census.note(commit)
         self._timers.note(match_id, 0 if commit.final else commit.deadline_ms)
         if match is not None:
             match.append(offset, commit)
@@ -385,6 +383,8 @@ class PartitionOwner:
             raise refuse("MATCH_FINISHED")
         match = await self.match(command.match_id)
         await self._writer.ready()
+        if isinstance(command, Start):
+            self._parts.capacity.check_start()
         session = self.session_of(match)
         # From here to the append nothing waits: what was decided fits the head of the match.
         try:
@@ -407,8 +407,7 @@ class PartitionOwner:
     async def _create(self, command: Create) -> Applied:
         if self._tail.admission.head(command.match_id) is not None:
             raise refuse("REQUEST_ID_REUSED", field="request_id")
-        if self._parts.unfinished() >= self._parts.limits.live_matches:
-            raise refuse("TOO_MANY_MATCHES")
+        self._parts.capacity.check_create(command.actor, is_organiser=command.is_organiser)
         key_id = self._parts.keys.current
         seed = derive_seed(self._parts.keys.current_key, key_id, command.match_id)
         session, decision = create_session(command, seed=seed, key_id=key_id)

@@ -18,7 +18,7 @@ from services.common.errors import ApiError, incident, refuse, to_status
 from services.common.metrics import Metrics
 from services.match.commands import PlayerCommand, checked_match_id, read_submit
 from services.match.forward import Origin
-from services.match.limits import Limits
+from services.match.limits import TEXT_MAX, Limits
 from services.match.outcomes import Applied, Outcome
 from services.match.queue import Done
 from services.match.streams import Outlet
@@ -116,14 +116,12 @@ class PlayStream:
         self._news.set()
 
     async def _handle(self, request: match_pb2.PlayRequest) -> None:
+        # Whoever does not read the replies may not send more: that bounds both.
+        while self._unsaid() >= self._node.limits.in_flight_per_stream:
+            self._room.clear()
+            await self._room.wait()
         match request.WhichOneof("request"):
             case "submit":
-                # Whoever does not read the replies may not send more: that bounds both.
-                while (
-                    self._in_flight + len(self._replies) >= self._node.limits.in_flight_per_stream
-                ):
-                    self._room.clear()
-                    await self._room.wait()
                 self._submit(request.submit)
             case "watch":
                 self._watch(request.watch)
@@ -131,6 +129,10 @@ class PlayStream:
                 self._unwatch(request.unwatch.match_id)
             case _:
                 raise refuse("BAD_REQUEST", "A PlayRequest holds submit, watch or unwatch.")
+
+    def _unsaid(self) -> int:
+        """How many requests have no answer yet that was taken off our hands."""
+        return self._in_flight + len(self._opening) + len(self._replies)
 
     def _submit(self, request: match_pb2.SubmitAnswerRequest) -> None:
         try:
@@ -147,7 +149,8 @@ class PlayStream:
         self._reply(request_id, outcome)
 
     def _reply(self, request_id: str, outcome: Outcome) -> None:
-        reply = match_pb2.PlayReply(request_id=request_id)
+        # What the caller sent is not sent back at a length that no id has.
+        reply = match_pb2.PlayReply(request_id=request_id[:TEXT_MAX])
         if isinstance(outcome, Applied):
             reply.receipt.CopyFrom(outcome.receipt())
         else:
@@ -197,6 +200,7 @@ class PlayStream:
     def _opened(self, match_id: str) -> None:
         if self._opening.get(match_id) is asyncio.current_task():
             del self._opening[match_id]
+        self._room.set()
 
     def _unwatch(self, match_id: str) -> None:
         opening = self._opening.pop(match_id, None)
@@ -220,7 +224,9 @@ class PlayStream:
 
     def _ended(self, match_id: str, next_sequence: int, error: ApiError | None) -> None:
         status = status_pb2.Status() if error is None else to_status(error, self._origin.locale)
-        ended = match_pb2.WatchEnded(match_id=match_id, next_sequence=next_sequence, status=status)
+        ended = match_pb2.WatchEnded(
+            match_id=match_id[:TEXT_MAX], next_sequence=next_sequence, status=status
+        )
         self._say(match_pb2.PlayResponse(watch_ended=ended))
 
     # -- writing ----------------------------------------------------------------------------------

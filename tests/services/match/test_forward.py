@@ -136,11 +136,12 @@ async def test_hints_that_go_in_circles(log: SqliteLog) -> None:
 
 async def test_hops_are_a_number(pair: Pair) -> None:
     """A caller who writes nonsense into the hop count is only not passed on."""
-    ann = pair.other.player("ann")
-    ann.metadata += ((HOPS_KEY, "many"),)
-    with pytest.raises(ApiError) as error:
-        await ann.create()
-    assert refused(error) == "NO_OWNER"
+    for nonsense in ("many", "9" * 5000, "-1", ""):
+        ann = pair.other.player("ann")
+        ann.metadata += ((HOPS_KEY, nonsense),)
+        with pytest.raises(ApiError) as error:
+            await ann.create()
+        assert refused(error) == "NO_OWNER"
     direct = pair.owner.player("ann")
     direct.metadata = ann.metadata
     await direct.create()

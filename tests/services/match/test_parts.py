@@ -18,7 +18,15 @@ from services.match.live_match import Frozen, LiveMatch, chain_of
 from services.match.memory import Memory
 from services.match.outcomes import Outcome
 from services.match.queue import Job, MatchQueue
-from tests.services.match.serving import LIMITS, answering, process, refused
+from tests.services.match.serving import (
+    LIMITS,
+    Begun,
+    answering,
+    begin,
+    play_out,
+    process,
+    refused,
+)
 
 ANN = Caller("ann", frozenset({"player"}), "Ann A.", 9e9)
 
@@ -198,15 +206,48 @@ def test_memory_lets_the_oldest_go() -> None:
     assert len(memory) == 0
 
 
-async def test_too_many_matches(log: SqliteLog) -> None:
-    """A process takes on no more matches than it may hold; a repeated request still is answered."""
-    async with process(log, limits=LIMITS.__class__(live_matches=2)) as here:
+async def test_too_many_matches_of_one_host(log: SqliteLog) -> None:
+    """Nobody opens more matches than a host may; a repeated request is answered all the same."""
+    async with process(log, limits=LIMITS.__class__(matches_per_host=2)) as here:
         ann = here.player("ann")
         created = [await ann.create(request_id=f"c{number}") for number in range(2)]
         with pytest.raises(ApiError) as error:
             await ann.create()
         assert refused(error) == "TOO_MANY_MATCHES"
+        assert error.value.metadata == {"limit": "2", "of": "host"}
         assert await ann.create(request_id="c0") == created[0]
+        await here.player("bob").create()
+        organiser = here.player("ann", roles=["organiser"])
+        await organiser.create()
+    # What counts is what is in the log, whoever reads it; a match that is over counts no more.
+    limits = LIMITS.__class__(matches_per_host=4)
+    async with process(log, limits=limits) as here:
+        ann, bob = here.player("ann"), here.player("bob")
+        await ann.create()
+        with pytest.raises(ApiError):
+            await ann.create()
+        for player in (ann, bob):
+            await player.join(created[0].match_id)
+        started = await ann.start(created[0].match_id)
+        await play_out(Begun(created[0].match_id, [ann, bob], started.receipt.sequence))
+        await ann.create()
+
+
+async def test_lobbies_do_not_keep_players_out(log: SqliteLog) -> None:
+    """Lobbies and running matches have limits of their own."""
+    async with process(log, limits=LIMITS.__class__(lobbies=2, live_matches=1)) as here:
+        running = await begin(here)
+        waiting = [await here.player(f"h{number}").create() for number in range(2)]
+        with pytest.raises(ApiError) as error:
+            await here.player("zoe").create()
+        assert refused(error) == "TOO_MANY_MATCHES"
+        for name in ("h0", "eve"):
+            await here.player(name).join(waiting[0].match_id)
+        with pytest.raises(ApiError) as error:
+            await here.player("h0").start(waiting[0].match_id)
+        assert refused(error) == "TOO_MANY_MATCHES"
+        await play_out(running)
+        await here.player("h0").start(waiting[0].match_id)
 
 
 async def test_metrics(log: SqliteLog) -> None:

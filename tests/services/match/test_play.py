@@ -1,6 +1,7 @@
 """The Play stream: the same commands and watches, many matches over one stream."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc.aio
@@ -8,9 +9,12 @@ import pytest
 
 from diceledger.match.v1 import match_pb2
 from services.client import Client, Player, RandomBot, RetryPolicy, connect, play_match
-from services.common.auth import make_token
+from services.common.auth import Caller, make_token
 from services.common.errors import from_status, parse_error
 from services.common.log.sqlite import SqliteLog
+from services.match.forward import Origin
+from services.match.play import PlayStream
+from services.match.streams import Outlet
 from tests.services.match.serving import (
     GAME,
     KEY,
@@ -224,6 +228,38 @@ async def test_answers_wait_their_turn(log: SqliteLog) -> None:
         replies = [(await stream.read()).reply for _ in range(30)]
         assert {from_status(reply.error).reason for reply in replies} == {"PROMPT_CLOSED"}
         stream.cancel()
+
+
+async def test_who_reads_nothing_may_send_no_more(here: Process) -> None:
+    """Whatever is asked on a stream: what is not taken off our hands is bounded, and short."""
+    ann = here.player("ann")
+    kinds: list[Callable[[int], match_pb2.PlayRequest]] = [
+        lambda n: match_pb2.PlayRequest(submit=answering("x" * 5000, "p1", request_id="y" * 5000)),
+        lambda n: match_pb2.PlayRequest(watch=match_pb2.WatchMatchRequest(match_id="x" * 5000)),
+        lambda n: match_pb2.PlayRequest(watch=match_pb2.WatchMatchRequest(match_id=f"{n:a>26}")),
+    ]
+    for kind in kinds:
+        taken, written = 0, list[bytes]()
+
+        async def requests(kind: Any = kind) -> AsyncIterator[match_pb2.PlayRequest]:
+            nonlocal taken
+            for number in range(1000):
+                taken += 1
+                yield kind(number)
+
+        class Blocked:
+            async def write(self, message: bytes, written: Any = written) -> None:
+                written.append(message)
+                await asyncio.Event().wait()
+
+        caller = Caller(ann.subject, frozenset({"player"}), "Ann", 9e9)
+        stream = PlayStream(here.node, Origin(caller), Outlet(Blocked()))
+        running = asyncio.create_task(stream.run(requests()))
+        await asyncio.sleep(0.3)
+        assert 1 < taken <= LIMITS.in_flight_per_stream + 1
+        assert len(written[0]) < 500
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_too_many_in_flight(log: SqliteLog) -> None:
