@@ -243,6 +243,7 @@ class _Reading:
 
     def _read_turn(self) -> Seat | None:
         part = self._part("turn")
+        self._reader.note(("turn",), part.line)
         if not isinstance(part, Text) or part.text not in NOTHING:
             return self._seat(part, "turn")
         for letter, value in entries_of(self._part("players"), "players"):

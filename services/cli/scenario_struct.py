@@ -49,6 +49,10 @@ class StructReader:
     def __init__(self) -> None:
         self._lines: dict[Path, int] = {}
 
+    def note(self, path: Path, line: int) -> None:
+        """Remember where something was written that is not part of a struct."""
+        self._lines[path] = line
+
     def line_of(self, path: Path, otherwise: int) -> int:
         """The line of the value at a path, or of the nearest thing around it."""
         for length in range(len(path), 0, -1):

@@ -153,7 +153,7 @@ def near(word: str, legal: Sequence[str]) -> str:
     """ "; did you mean …? Legal: …" for a word that is none of the legal ones."""
     if not legal:
         return ""
-    close = difflib.get_close_matches(word, legal, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(word, legal, n=2, cutoff=0.7)
     hint = f"; did you mean {' or '.join(close)}?" if close else "."
     shown = ", ".join(legal[:30])
     more = " …" if len(legal) > 30 else ""
