@@ -34,7 +34,10 @@ from services.match.commands import (
     AnyCommand,
     Create,
     Decision,
+    Expire,
+    Join,
     Start,
+    Submit,
     api_error,
     create_session,
     decide,
@@ -241,7 +244,7 @@ class PartitionOwner:
         if load is None:
             load = asyncio.create_task(self._load(match_id))
             self._loads[match_id] = load
-            load.add_done_callback(lambda _: self._loads.pop(match_id, None))
+            load.add_done_callback(partial(self._loaded, match_id))
         # Kept from being let go again before our turn comes.
         self._wanted[match_id] += 1
         try:
@@ -250,10 +253,21 @@ class PartitionOwner:
             raise self._freeze(match_id, str(error)) from error
         except LogUnavailable as error:
             raise refuse("LOG_UNAVAILABLE") from error
+        except asyncio.CancelledError:
+            if load.cancelled():
+                # The partition goes, not the caller.
+                raise refuse("NO_OWNER") from None
+            raise
         finally:
             self._wanted[match_id] -= 1
             if not self._wanted[match_id]:
                 del self._wanted[match_id]
+
+    def _loaded(self, match_id: str, load: "asyncio.Task[LiveMatch]") -> None:
+        del self._loads[match_id]
+        # Looked at, so that nobody complains when all who waited are gone.
+        if not load.cancelled():
+            load.exception()
 
     async def _load(self, match_id: str) -> LiveMatch:
         records: dict[int, ParsedCommit] = {}
@@ -290,19 +304,26 @@ class PartitionOwner:
 
     def session_of(self, match: LiveMatch) -> Session:
         """The match's session as of its newest commit. Raises ApiError MATCH_FROZEN."""
-        frozen = self._frozen.get(match.match_id)
-        if frozen is not None:
+        if match.match_id in self._frozen:
             raise refuse("MATCH_FROZEN")
         try:
             return match.open_session(self._parts.keys)
-        except (RebuildMismatch, Frozen) as error:
+        except Frozen as error:
             raise self._freeze(match.match_id, str(error)) from error
+        except RebuildMismatch as error:
+            kinds = [type(fact).__name__ for fact in (error.expected, error.got)]
+            why = f"fact {error.index}: the log has {kinds[0]}, the rules gave {kinds[1]}"
+            raise self._freeze(match.match_id, why) from error
+        except Exception as error:
+            why = f"it cannot be rebuilt: {type(error).__name__}"
+            raise self._freeze(match.match_id, why) from error
 
     def _freeze(self, match_id: str, why: str) -> ApiError:
-        # Its hidden facts may be in the text: operators see it, callers do not.
-        _logger.critical("match %s is frozen: %s", match_id, why)
-        self._frozen[match_id] = why
-        self._parts.metrics.incidents.inc()
+        # `why` names no values: hidden facts do not belong into logs either.
+        if match_id not in self._frozen:
+            _logger.critical("match %s is frozen: %s", match_id, why)
+            self._frozen[match_id] = why
+            self._parts.metrics.incidents.inc()
         return refuse("MATCH_FROZEN")
 
     # -- commands ---------------------------------------------------------------------------------
@@ -385,24 +406,24 @@ class PartitionOwner:
         await self._writer.ready()
         if isinstance(command, Start):
             self._parts.capacity.check_start()
-        session = self.session_of(match)
-        # From here to the append nothing waits: what was decided fits the head of the match.
         try:
-            decision = decide(session, command, match.seats.get(command.actor, 0))
+            return await self._decide(match, self.session_of(match), command)
         except (ApiError, Refusal):
+            # Nothing was changed.
             raise
         except BaseException:
             match.drop_session()
             raise
+
+    async def _decide(
+        self, match: LiveMatch, session: Session, command: Join | Start | Submit | Expire
+    ) -> Applied:
+        # From here to the append nothing waits: what was decided fits the head of the match.
+        decision = decide(session, command, match.seats.get(command.actor, 0))
         last = match.commits[-1]
         deadline_ms = _deadline_ms(session, decision, match, last)
         commit = self._commit(command, decision, last.ruleset, deadline_ms)
-        try:
-            offset = await self._append(commit, session)
-        except BaseException:
-            match.drop_session()
-            raise
-        return self._applied(commit, offset)
+        return self._applied(commit, await self._append(commit, session))
 
     async def _create(self, command: Create) -> Applied:
         if self._tail.admission.head(command.match_id) is not None:

@@ -61,7 +61,7 @@ class PlayStream:
         self._feeds: dict[str, Feed] = {}
         # Watches that may have something to send; a dict for its order.
         self._woken: dict[str, None] = {}
-        # Watches that are being opened; None once the caller gave one up meanwhile.
+        # Watches that are being opened.
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._in_flight = 0
         self._news = asyncio.Event()

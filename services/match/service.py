@@ -194,7 +194,7 @@ class MatchServicer:
                 await stream.run(requests)
             except asyncio.CancelledError:
                 if outlet.was_cut():
-                    raise too_slow(0) from None
+                    raise too_slow() from None
                 raise
 
 
@@ -202,10 +202,10 @@ async def _written(feed: Feed, outlet: Outlet, news: asyncio.Event) -> Any:
     """Write the feed out to its end; yields 1 for every update written."""
     while True:
         news.clear()
-        for update in feed.take(_TAKE):
-            await outlet.write(watch_response(update))
-            yield 1
-            news.set()
+        while updates := feed.take(_TAKE):
+            for update in updates:
+                await outlet.write(watch_response(update))
+                yield 1
         if feed.ended:
             return
         await news.wait()

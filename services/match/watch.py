@@ -6,6 +6,7 @@ game as if it were current.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -18,6 +19,8 @@ from services.common.prompts_wire import prompt_to_wire
 from services.match.live_match import LiveMatch
 from services.match.partition import PartitionOwner
 from services.match.wire import LIVE, encode_prompts, unwrap_watch_response
+
+_logger = logging.getLogger(__name__)
 
 _UNREAD_MAX: Final = 32
 # What the transport says when the other process is not there, or is just ending.
@@ -167,7 +170,9 @@ class RemoteFeed:
             self._over = True
         except grpc.aio.AioRpcError as error:
             self._over = passed_on(error)
-        except ValueError:
+        except Exception as error:
+            # Nothing that a caller could do anything about but watch again.
+            _logger.warning("a watch that was passed on failed: %r", error)
             self._over = refuse("NO_OWNER")
         self._wake()
 
@@ -189,9 +194,10 @@ class RemoteFeed:
         self._call.cancel()
 
 
-def too_slow(next_sequence: int) -> ApiError:
-    """The refusal that cuts a slow watcher off; it says where to resume."""
-    return refuse("SLOW_WATCHER", metadata={"next_sequence": str(next_sequence)})
+def too_slow(next_sequence: int | None = None) -> ApiError:
+    """The refusal that cuts a slow reader off; for a single watch it says where to resume."""
+    metadata = {} if next_sequence is None else {"next_sequence": str(next_sequence)}
+    return refuse("SLOW_WATCHER", metadata=metadata)
 
 
 def passed_on(error: grpc.aio.AioRpcError) -> ApiError:

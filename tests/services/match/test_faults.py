@@ -362,7 +362,9 @@ async def test_a_process_that_was_killed(log: SqliteLog) -> None:
     assert (await admitted(log))[match.match_id][-1].final
 
 
-async def test_rules_that_differ_from_the_log(log: SqliteLog) -> None:
+async def test_rules_that_differ_from_the_log(
+    log: SqliteLog, caplog: pytest.LogCaptureFixture
+) -> None:
     """A match whose record the rules do not repeat is frozen; the others go on."""
     async with process(log) as here:
         match = await begin(here)
@@ -380,6 +382,9 @@ async def test_rules_that_differ_from_the_log(log: SqliteLog) -> None:
         healthy.players = [here.player("eve"), here.player("fay")]
         await play_out(healthy)
         assert here.node.healthy
+    # Operators learn where, nobody learns what.
+    assert "is frozen: fact" in caplog.text
+    assert "picks=" not in caplog.text
 
 
 async def _forge(log: SqliteLog, commits: list[Any]) -> None:
@@ -432,6 +437,39 @@ async def test_a_session_that_breaks(log: SqliteLog, monkeypatch: pytest.MonkeyP
             assert "secret" not in error.value.message
         await match.players[0].answer(match.match_id, prompt.prompt_id, "keep")
         await play_out(match)
+
+
+async def test_a_step_that_cannot_be_written(
+    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When a decided step cannot become a record, the session that took it is thrown away."""
+    async with process(log) as here:
+        match = await begin(here)
+        (prompt,) = await match.players[0].prompts(match.match_id)
+        with monkeypatch.context() as patched:
+            patched.setattr("services.match.partition.make_commit", _broken)
+            with pytest.raises(ApiError) as error:
+                await match.players[0].answer(match.match_id, prompt.prompt_id, "keep")
+            assert refused(error) == "INTERNAL"
+        await match.players[0].answer(match.match_id, prompt.prompt_id, "keep")
+        await play_out(match)
+
+
+async def test_a_match_that_cannot_be_rebuilt(
+    log: SqliteLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever goes wrong in rebuilding freezes the match, and no fact's content is logged."""
+    async with process(log) as here:
+        match = await begin(here)
+        (prompt,) = await match.players[0].prompts(match.match_id)
+    async with process(log) as here:
+        monkeypatch.setattr(Session, "rebuild", _broken)
+        for _ in range(2):
+            with pytest.raises(ApiError) as error:
+                await here.player("ann").answer(match.match_id, prompt.prompt_id, "keep")
+            assert refused(error) == "MATCH_FROZEN"
+    assert len([r for r in caplog.records if "is frozen" in r.message]) == 1
+    assert "secret" not in caplog.text
 
 
 def _broken(*_: object, **__: object) -> None:
