@@ -98,6 +98,7 @@ class Card(Generic[M]):
         adds: Mapping[Stat, Addend[M]] | None = None,
         tokens: int = 0,
         cost_under: Mapping[Under, int] | None = None,
+        tokens_under: Mapping[Under, int] | None = None,
         text_under: Mapping[Under, tuple[str, str]] | None = None,
         asks: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
@@ -115,10 +116,19 @@ class Card(Generic[M]):
             (stat, addend, None) for stat, addend in (adds or {}).items()
         ]
         self.cost_under = dict(cost_under or {})
+        self.tokens_under = dict(tokens_under or {})
         self.text_under = dict(text_under or {})
         self.asks = dict(asks or {})
         self.hooks: list[Hook[M]] = []
         self.intrinsic: list[Hook[M]] = []
+
+    def cost_in(self, options: Mapping[str, str]) -> int:
+        """The printed cost under the options of a match."""
+        return _under(self.cost_under, options, self.cost)
+
+    def tokens_in(self, options: Mapping[str, str]) -> int:
+        """How many tokens the card comes with under the options of a match."""
+        return _under(self.tokens_under, options, self.tokens)
 
     def adds_under(self, under: Under, stat: Stat, addend: Addend[M]) -> None:
         """A number that only counts in matches where an option has a value."""
@@ -207,6 +217,13 @@ class Card(Generic[M]):
             return act
 
         return register
+
+
+def _under(values: Mapping[Under, int], options: Mapping[str, str], otherwise: int) -> int:
+    for (option, value), number in values.items():
+        if options[option] == value:
+            return number
+    return otherwise
 
 
 class Deck(Generic[M]):

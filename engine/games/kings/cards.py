@@ -32,11 +32,14 @@ def keep(
     tokens: int = 0,
     adds: Mapping[Stat, Addend] | None = None,
     cost_first: int | None = None,
+    tokens_first: int | None = None,
     text_first: tuple[str, str] | None = None,
     asks: Mapping[str, tuple[str, str]] | None = None,
     sources: tuple[str, ...] = EVERYWHERE,
 ) -> KingCard:
-    """A card that stays in front of its owner. cost_first, text_first: in the first edition."""
+    """A card that stays in front of its owner. cost_first, tokens_first, text_first: in the first
+    edition.
+    """
     return deck.add(
         Card(
             id=id,
@@ -51,6 +54,7 @@ def keep(
             adds=adds,
             tokens=tokens,
             cost_under={} if cost_first is None else {FIRST: cost_first},
+            tokens_under={} if tokens_first is None else {FIRST: tokens_first},
             text_under={} if text_first is None else {FIRST: text_first},
             asks=asks,
         )

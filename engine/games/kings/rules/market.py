@@ -90,11 +90,7 @@ def price_of(table: KingTable, seat: Seat, card_id: str) -> int:
 
 def printed_cost(table: KingTable, card_id: str) -> int:
     """The cost printed on the card, in the edition that is played."""
-    card = table.card(card_id)
-    for (option, value), cost in card.cost_under.items():
-        if table.options[option] == value:
-            return cost
-    return card.cost
+    return table.card(card_id).cost_in(table.options)
 
 
 def market_wares(table: KingTable, seat: Seat, numbers: tuple[int, ...] = ()) -> tuple[Ware, ...]:
@@ -184,8 +180,9 @@ def _take(table: KingTable, seat: Seat, ware: Ware) -> Holding:
     card = table.card(ware.card)
     kept = card.kind == KEEP
     number = table.state.next_holding if kept else 0
+    tokens = card.tokens_in(table.options)
     table.record(
-        CardBought(seat, ware.card, ware.price, ware.slot, ware.position, kept, number, card.tokens)
+        CardBought(seat, ware.card, ware.price, ware.slot, ware.position, kept, number, tokens)
     )
     if ware.slot >= 0:
         _refill(table, ware.slot)
@@ -238,7 +235,7 @@ async def copies_end(table: KingTable, holding: Holding, acts_as: str) -> None:
 async def copy_card(table: KingTable, holding: Holding, model: Holding) -> None:
     """The holding acts as the model from now on, as if that had just been bought."""
     before = table.acts_as(holding)
-    tokens = table.card(model.card).tokens
+    tokens = table.card(model.card).tokens_in(table.options)
     table.record(CardCopied(holding.seat, holding.id, model.id, model.card, tokens))
     if before != holding.card:
         await table.leaves_play(table.game.me(table, holding.seat, holding), before)

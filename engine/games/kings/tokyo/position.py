@@ -235,8 +235,9 @@ def _holdings(monsters: Sequence[MonsterAt], options: Mapping[str, str]) -> list
     for number, monster in enumerate(monsters, 1):
         seat = Seat(number)
         for index, each in enumerate(monster.cards):
-            tokens = BASE.cards[each.card].tokens if each.tokens is None else each.tokens
-            paid = _printed_cost(each.card, options) if each.paid is None else each.paid
+            card = BASE.cards[each.card]
+            tokens = card.tokens_in(options) if each.tokens is None else each.tokens
+            paid = card.cost_in(options) if each.paid is None else each.paid
             holding = Holding(
                 id=len(laid) + 1, seat=seat, card=each.card, counter=tokens, paid=paid
             )
@@ -251,17 +252,10 @@ def _holdings(monsters: Sequence[MonsterAt], options: Mapping[str, str]) -> list
     for holding, each, path in laid:
         if each.copies:
             model = _model([other for other, _, _ in laid], each.copies, path)
-            tokens = BASE.cards[model.card].tokens if each.tokens is None else each.tokens
+            fresh = BASE.cards[model.card].tokens_in(options)
+            tokens = fresh if each.tokens is None else each.tokens
             facts.append(CardCopied(holding.seat, holding.id, model.id, model.card, tokens))
     return facts
-
-
-def _printed_cost(card_id: str, options: Mapping[str, str]) -> int:
-    card = BASE.cards[card_id]
-    for (option, value), cost in card.cost_under.items():
-        if options[option] == value:
-            return cost
-    return card.cost
 
 
 def _model(holdings: Sequence[Holding], written: str, path: tuple[str | int, ...]) -> Holding:

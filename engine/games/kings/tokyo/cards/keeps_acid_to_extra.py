@@ -200,6 +200,7 @@ battery_monster = keep(
     cost=3,
     cost_first=2,
     tokens=6,
+    tokens_first=0,
     text="Comes charged with 6 energy; at the start of your turn take 2 of it. Gone when empty.",
     text_zh="带有 6 点能量；你的回合开始时取走 2 点，取完后弃掉。",
     text_first=(
@@ -217,7 +218,7 @@ battery_monster = keep(
 
 @battery_monster.gained(under=FIRST)
 async def charge(me: KingMe) -> None:
-    """The owner's energy, doubled by the bank."""
+    """The owner's energy, doubled by the bank; what lay on the card already stays there."""
     answer = await me.table.ask(
         me.seat,
         "battery_monster.charge",
@@ -228,7 +229,8 @@ async def charge(me: KingMe) -> None:
     )
     amount = answer.number or 0
     lose_energy(me.table, me.seat, amount, me.cause)
-    me.set_counter(2 * amount)
+    if amount:
+        me.set_counter(me.holding.counter + 2 * amount)
 
 
 @battery_monster.after(TurnStarted, when=lambda me, it: it.seat == me.seat)
