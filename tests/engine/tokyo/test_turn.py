@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.games.kings.facts import FirstPlayerRolled
+from engine import Seat
+from engine.games.kings.facts import FirstPlayerRolled, PlaceHeld, PlaceYielded
 from tests.engine.playing import Match, random_answer
 from tests.engine.tokyo.kit import Kit
 
@@ -299,3 +300,38 @@ def test_a_whole_match_ends() -> None:
     match = Match(seats=4, seed=11)
     match.play(random_answer)
     assert match.session.state.status == "finished"
+
+
+def test_questions_without_a_choice_are_not_asked() -> None:
+    """Plain healing, a market nobody can pay, a full-hearted monster."""
+    kit = Kit().monster(B, place=CITY).monster(A, hearts=8).market("tank").turn(A, "h11223")
+    assert kit.kinds == ["reroll"]
+    kit = Kit().monster(B, place=CITY).turn(A, "hh1123")
+    assert kit.kinds == ["reroll"]
+
+
+def test_what_is_left_is_not_resolved_for_a_monster_that_died_meanwhile() -> None:
+    """B48."""
+    kit = Kit().monster(B, place=CITY, holds=["burrowing"]).monster(A, hearts=1)
+    kit.turn(A, "seee12", resolution_order=[["smash", "energy"]], yield_tokyo="yield")
+    assert (kit.at(A).alive, kit.at(A).energy) == (False, 0)
+
+
+def test_staying_and_yielding_are_told() -> None:
+    kit = Kit(5).monster(B, place=CITY).monster(C, place=BAY)
+    kit.turn(A, "s11223", yield_tokyo_2="stay", yield_tokyo_3="yield")
+    told = [fact for fact in kit.facts if isinstance(fact, PlaceHeld | PlaceYielded)]
+    assert told == [PlaceHeld(Seat(B), CITY), PlaceYielded(Seat(C), BAY)]
+
+
+def test_a_roll_that_is_kept_ends_the_rolling() -> None:
+    kit = Kit().turn(A, "112233", reroll=[""])
+    assert len(kit.prompts("reroll")) == 1
+
+
+def test_losing_a_copied_bigger_body_costs_two_when_its_model_is_sold() -> None:
+    """NOTES 2.19 for a copy."""
+    kit = Kit(even_bigger_loss="lose_two").monster(A, holds=["metamorph", "even_bigger"])
+    kit.copies(B, "even_bigger").monster(B, hearts=9)
+    kit.turn(A, "112233", metamorph__sell=[["even_bigger"]])
+    assert kit.at(B).hearts == 7
