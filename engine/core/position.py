@@ -58,6 +58,10 @@ class Positions(Protocol):
     def scripts(self) -> Mapping[str, str]:
         """What scripted draws are called, and the domain of the draws: {"roll": "die"}."""
 
+    @property
+    def at_setup(self) -> tuple[str, ...]:
+        """What may be said about the table when a match begins with setting it up."""
+
     def lay(
         self,
         players: Sequence[msgspec.Struct],

@@ -251,6 +251,12 @@ class _Reading:
                 raise ScenarioError(
                     value.line, "when the match begins with setting up, nobody has anything yet"
                 )
+        fields = fields_of(self._positions.table)
+        for key, _ in self._document.entries:
+            if key.text in fields and key.text not in self._positions.at_setup:
+                raise ScenarioError(
+                    key.line, f"{key.text} comes from setting up, when the match begins with it"
+                )
         return None
 
     def _read_players(self) -> tuple[msgspec.Struct, ...]:

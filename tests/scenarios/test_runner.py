@@ -71,6 +71,13 @@ def test_a_good_scenario_passes(play: Play) -> None:
         ("cards: [wings]\nplayers", "cards: [jets]\nplayers", 4, "nowhere on the table"),
         ("turn: A\n", "turn: D\n", 9, "there is no player 'D'. Legal: A, B, C"),
         ("turn: A\n", "turn: nobody\n", 6, "nobody has anything yet"),
+        (
+            "  A: {energy: 3}\n  B: {place: tokyo_city, energy: 2, cards: [wings]}\n"
+            "  C: {}\nturn: A\n",
+            "  A: {}\n  B: {}\nturn: nobody\ndiscard: [wings]\n",
+            9,
+            "discard comes from setting up",
+        ),
         ("  C: {}", "  D: {}", 8, "C is next"),
         ("  C: {}", "  C: {}\n  C: {}", 9, "the key 'C' is written twice"),
         ("turn: A\n", "turn: A\ngame: chess\n", 10, "There is no such game: chess"),

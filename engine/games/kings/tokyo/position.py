@@ -88,6 +88,7 @@ class TokyoPositions:
     player: type[msgspec.Struct] = MonsterAt
     table: type[msgspec.Struct] = TableAt
     scripts: Mapping[str, str] = {"roll": _DIE, "reveal": _DECK, "begins": _FIRST}
+    at_setup: tuple[str, ...] = ("deck",)
 
     def lay(
         self,
