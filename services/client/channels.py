@@ -17,7 +17,8 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     # Pings that only measure bandwidth look like abuse to a server that is busy.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1_000),
+    # This is also how long one attempt to connect may take.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.max_receive_message_length", 16 * _MEBIBYTE),
     # Two channels to one address must not share a broken connection.

@@ -154,7 +154,7 @@ def _options(streams_max: int) -> list[tuple[str, Any]]:
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
         ("grpc.http2.max_ping_strikes", 3),
         # Else a second process on the same port would get half of the calls.
         ("grpc.so_reuseport", 0),

@@ -86,6 +86,8 @@ class Arena:
         self._policy = RetryPolicy(total_s=patience_s, attempt_s=5.0, on_failure=self._on_failure)
         self._stack = AsyncExitStack()
         self._progress = asyncio.Event()
+        # True from the start: matches may be about to begin.
+        self._in_play = True
         self._six: list[Seated] = []
         self.host: Client
         self.arbiter: Client
@@ -124,15 +126,17 @@ class Arena:
         self.answers += 1
         self._progress.set()
 
-    async def reached(self, answers: int) -> None:
-        """Wait until so many more answers were given."""
+    async def reached(self, answers: int) -> bool:
+        """Wait until so many more answers were given; False when all matches ended before."""
         wanted = self.answers + answers
-        while self.answers < wanted:
+        while self.answers < wanted and self._in_play:
             self._progress.clear()
             await self._progress.wait()
+        return self.answers >= wanted
 
     async def play(self, matches: int, *, hashes: bool = False) -> list[Played]:
         """Play so many matches at the same time, with 2, 3 … 6, 2, 3 … bots."""
+        self._in_play = True
         tasks = [
             asyncio.create_task(self._play_one(2 + number % 5, str(number), hashes))
             for number in range(matches)
@@ -140,6 +144,8 @@ class Arena:
         try:
             return list(await asyncio.gather(*tasks))
         finally:
+            self._in_play = False
+            self._progress.set()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
