@@ -243,7 +243,10 @@ class Session:
         return self._in_lobby(fact)
 
     def start(self) -> Step:
-        """Close the lobby and run to the first prompt. Refusals: NOT_IN_LOBBY, NOT_ENOUGH_PLAYERS."""
+        """Close the lobby and run to the first prompt.
+
+        Refusals: NOT_IN_LOBBY, NOT_ENOUGH_PLAYERS.
+        """
         self._need_lobby()
         if len(self._lobby.players) < self._lobby.seats:
             raise Refusal("NOT_ENOUGH_PLAYERS")
@@ -272,6 +275,25 @@ class Session:
         if refusal is not None:
             raise refusal
         return self._take(Answered(seat, prompt.id, answer), answer)
+
+    def abandon(self, reason: str = "abandoned") -> Step:
+        """End the match from outside its rules: without winners, the seed revealed.
+
+        For lobbies that never begin and matches that nobody goes on with. Refusal: MATCH_FINISHED.
+        """
+        if self._match.status == "finished":
+            raise Refusal("MATCH_FINISHED")
+        ended = (SeedRevealed(self._recorder.reveal()), MatchEnded((), reason))
+        if self._table is None:
+            self._lobby = fold(ended, self._lobby)
+            self._counted = self._lobby.fact_count
+            return Step(ended, ())
+        if self._rule is not None:
+            self._rule.close()
+        self._rule, self._group, self._answers = None, (), {}
+        for fact in ended:
+            self._table.record(fact)
+        return self._hand_out()
 
     @classmethod
     def lay(
@@ -316,7 +338,7 @@ class Session:
     def resume(
         cls, checkpoint: MatchState, facts: Sequence[Fact], *, seed: bytes | None, game: AnyGame
     ) -> Session:
-        """Like rebuild, from the state just before the checkpoint fact, and the facts from it on."""
+        """Like rebuild, from the state before the checkpoint fact, and the facts from it on."""
         session = cls(game, checkpoint, seed)
         session._rerun(checkpoint, facts, fresh=checkpoint.table is None)
         return session
@@ -396,6 +418,10 @@ class Session:
             raise RebuildMismatch(match.fact_count, None, None)
         self._advance(None)
         while (fact := recorder.next_logged()) is not None:
+            if isinstance(fact, SeedRevealed):
+                last = logged[-1]
+                self.abandon(last.reason if isinstance(last, MatchEnded) else "")
+                continue
             if not isinstance(fact, Answered) or not isinstance(fact.answer, Answer):
                 raise recorder.mismatch(None)
             prompt = next((each for each in self.waiting if each.id == fact.prompt_id), None)

@@ -35,6 +35,7 @@ _CORE_PHRASES: Final[Mapping[str, tuple[str, str]]] = {
     "fact.match_started": ("The match begins.", "对局开始。"),
     "fact.seed_revealed": ("The secret seed is revealed.", "公开随机种子。"),
     "fact.match_ended": ("The match is over. Winners: {winners}.", "对局结束。胜者：{winners}。"),
+    "word.abandoned": ("abandoned", "无人继续"),
     "word.nobody": ("nobody", "无人"),
     "word.hidden": ("something hidden", "隐藏内容"),
     "label.seat": ("{s0}", "{s0}"),

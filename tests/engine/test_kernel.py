@@ -15,6 +15,7 @@ from engine import (
     AnyGame,
     ChanceDrawnInSecret,
     Fact,
+    MatchEnded,
     MatchStarted,
     Option,
     Prompt,
@@ -138,6 +139,34 @@ def test_a_match_older_than_an_option_plays_with_its_default() -> None:
     older = msgspec.structs.replace(facts[0], options=())
     session = Session.rebuild([older, *facts[1:]], seed=SEED, game=GAME)
     assert session.waiting
+
+
+def test_a_match_may_be_abandoned_in_the_lobby_and_while_it_runs() -> None:
+    """Without winners, with the seed revealed; the log of it rebuilds and verifies."""
+    lobby, created = Session.create(GAME, match_id="m1", host="h", seats=2, seed=SEED)
+    step = lobby.abandon()
+    assert step.facts == (SeedRevealed(SEED), MatchEnded((), "abandoned"))
+    assert lobby.state == fold(created.facts + step.facts)
+    with pytest.raises(Refusal, match="MATCH_FINISHED"):
+        lobby.join("a", "A")
+    session, facts = begin(3)
+    facts += session.answer("p2", Seat(2), Answer(picks=("swap",))).facts
+    facts += session.abandon("nobody there").facts
+    assert session.state == fold(facts)
+    assert (session.waiting, session.state.end_reason) == ((), "nobody there")
+    again = Session.rebuild(facts, seed=SEED, game=GAME)
+    assert again.state == session.state
+    Session.verify_rules(facts, game=GAME)
+    for closed in (session, again):
+        with pytest.raises(Refusal, match="MATCH_FINISHED"):
+            closed.abandon()
+
+
+def test_a_log_that_ends_with_a_reveal_but_no_end_is_refused() -> None:
+    session, facts = begin(2)
+    facts += session.abandon().facts
+    with pytest.raises(RebuildMismatch):
+        Session.rebuild(facts[:-1], seed=SEED, game=GAME)
 
 
 def test_without_the_seed_a_session_is_read_only() -> None:

@@ -19,7 +19,7 @@ from engine.games.kings.facts import (
     MonsterGuarded,
     TokensPut,
 )
-from engine.games.kings.proposals import HEARTS_MAX, Loss
+from engine.games.kings.proposals import HEARTS_MAX, EnergyAtRisk, Loss
 from engine.games.kings.rules import dice, gains, losses, market
 from engine.games.kings.state import KingsState, Monster
 
@@ -99,6 +99,10 @@ class KingMe(Me[KingsState]):
     def take_points(self, seat: Seat, amount: int) -> None:
         """Another monster loses points."""
         gains.lose_points(self.table, seat, amount, self.cause)
+
+    async def threaten_energy(self, seat: Seat) -> None:
+        """Another monster is about to lose energy: it may spend some of it first."""
+        await self.table.offer(EnergyAtRisk(seat), "before_energy_loss", first=seat)
 
     def take_energy(self, seat: Seat, amount: int) -> None:
         """Another monster loses energy."""

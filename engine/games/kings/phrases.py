@@ -73,6 +73,10 @@ KINGS_PHRASES: Final[dict[str, tuple[str, str]]] = {
         "{seat}, your turn is about to end: use a card?",
         "{seat}，回合即将结束：使用卡牌吗？",
     ),
+    "prompt.before_energy_loss": (
+        "{seat}, you are about to lose energy: use a card?",
+        "{seat}，你即将失去能量：使用卡牌吗？",
+    ),
     "prompt.buy": ("{seat}, what do you buy? (nothing: done)", "{seat}，购买什么？（不选则结束）"),
     # -- what happened -----------------------------------------------------------------------------
     "fact.first_player_rolled": (

@@ -162,8 +162,14 @@ class ProbedDie(msgspec.Struct, frozen=True, gc=False):
     die: int
 
 
+class EnergyAtRisk(msgspec.Struct, frozen=True, gc=False):
+    """A monster is about to lose energy to something that it may still spend it on."""
+
+    target: Seat
+
+
 class EndWindow(msgspec.Struct, frozen=True, gc=False):
-    """The turn is about to end, nothing of its end has happened yet (NOTES 1.12.1)."""
+    """The turn is about to end, nothing of its end has happened yet."""
 
     seat: Seat
 
@@ -275,6 +281,12 @@ class Revealed(msgspec.Struct, frozen=True, gc=False):
     """New cards are for sale; numbers: their reveal numbers."""
 
     numbers: tuple[int, ...]
+
+
+class SaleTime(msgspec.Struct, frozen=True, gc=False):
+    """Cards may be sold, before all other end effects (NOTES 1.12.1)."""
+
+    seat: Seat
 
 
 class TurnEnding(msgspec.Struct, frozen=True, gc=False):

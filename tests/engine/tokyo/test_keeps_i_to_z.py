@@ -409,6 +409,17 @@ def test_rapid_healing_at_leisure() -> None:
     assert (kit.at(A).hearts, kit.at(A).energy) == (7, 1)
 
 
+def test_rapid_healing_before_the_energy_is_taken_and_after_a_sale() -> None:
+    """NOTES 1.13: at any time, asked where it can make a difference."""
+    kit = Kit().monster(A, energy=6).market("vast_storm")
+    kit.monster(B, place=CITY, hearts=5, energy=5, holds=["rapid_healing"])
+    kit.turn(A, "112233", buy="vast_storm", before_energy_loss=["rapid_healing"])
+    assert (kit.at(B).hearts, kit.at(B).energy) == (6, 2)
+    kit = Kit().monster(A, hearts=5, place=CITY, holds=["metamorph", "rapid_healing"])
+    kit.turn(A, "112233", metamorph__sell=[["metamorph"]], before_end="rapid_healing")
+    assert (kit.at(A).hearts, kit.at(A).energy) == (6, 1)
+
+
 def test_regeneration_adds_one_per_gain() -> None:
     kit = Kit().monster(A, hearts=5, holds=["regeneration"]).monster(B, place=CITY)
     assert kit.turn(A, "hh1122").at(A).hearts == 8

@@ -31,6 +31,7 @@ from engine.games.kings.proposals import (
     Loss,
     NumberScored,
     ResolutionBegan,
+    SaleTime,
     SmashesResolved,
     StartEnded,
     TurnEnding,
@@ -336,14 +337,24 @@ STEPS: Final[tuple[StepRule, ...]] = (start, roll, resolve, enter_tokyo, buy)
 async def end_turn(table: KingTable, seat: Seat) -> None:
     """End effects, poison, then: has somebody won? (NOTES 1.12)"""
     if not table.state.cut_short:
-        if table.state.monster(seat).alive:
-            await table.offer(EndWindow(seat), "before_end")
+        await _sell(table, seat)
         await table.announce(TurnEnding(seat))
         if table.options["poison_timing"] == "own_turn_end":
             await suffer_poison(table, seat)
     winner = winner_by_points(table, seat)
     if winner:
         raise MatchOver((winner,), "twenty_points")
+
+
+async def _sell(table: KingTable, seat: Seat) -> None:
+    """The last chance for actions that fit at any time, once more when sales brought energy."""
+    if not table.state.monster(seat).alive:
+        return
+    await table.offer(EndWindow(seat), "before_end")
+    energy = table.state.monster(seat).energy
+    await table.announce(SaleTime(seat))
+    if table.state.monster(seat).energy > energy:
+        await table.offer(EndWindow(seat), "before_end")
 
 
 def winner_by_points(table: KingTable, seat: Seat) -> Seat:

@@ -344,8 +344,10 @@ vast_storm = discard(
 
 
 @vast_storm.gained()
-def call_storm(me: KingMe) -> None:
-    """One per full two (S64)."""
+async def call_storm(me: KingMe) -> None:
+    """One per full two (S64), of what they have left when it breaks."""
     me.gain_points(2)
+    for seat in me.others():
+        await me.threaten_energy(seat)
     for seat in me.others():
         me.take_energy(seat, me.state.monster(seat).energy // 2)

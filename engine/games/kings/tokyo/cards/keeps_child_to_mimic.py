@@ -15,9 +15,9 @@ from engine.games.kings.proposals import (
     Bought,
     Dying,
     Loss,
+    SaleTime,
     Shelf,
     StartEnded,
-    TurnEnding,
     Ware,
 )
 from engine.games.kings.rules import market
@@ -127,8 +127,8 @@ metamorph = keep(
 )
 
 
-@metamorph.after(TurnEnding, order=-100, when=lambda me, it: it.seat == me.seat)
-async def shed_skin(me: KingMe, _: TurnEnding) -> None:
+@metamorph.after(SaleTime, when=lambda me, it: it.seat == me.seat)
+async def shed_skin(me: KingMe, _: SaleTime) -> None:
     """Any number of cards, this one included, before all other end effects (S62, B64)."""
     own = me.state.held_by(me.seat)
     if not me.monster.alive:

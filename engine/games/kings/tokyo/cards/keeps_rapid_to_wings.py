@@ -12,6 +12,7 @@ from engine.games.kings.proposals import (
     BonusPaid,
     ChangeWindow,
     EndWindow,
+    EnergyAtRisk,
     Heal,
     HeartsWereLost,
     Loss,
@@ -44,10 +45,19 @@ async def heal_in_time(me: KingMe, loss: Loss) -> Loss:
 
 
 @rapid_healing.offers(
+    EnergyAtRisk, price=2, when=lambda me, it: it.target == me.seat and me.is_missing_hearts()
+)
+async def heal_before_the_storm(me: KingMe, window: EnergyAtRisk) -> EnergyAtRisk:
+    """Before the energy is taken away."""
+    me.heal(1)
+    return window
+
+
+@rapid_healing.offers(
     EndWindow, price=2, when=lambda me, it: it.seat == me.seat and me.is_missing_hearts()
 )
 async def heal_at_leisure(me: KingMe, window: EndWindow) -> EndWindow:
-    """Outside a loss the moment makes no difference; asked once a turn to spare questions."""
+    """At any time (NOTES 1.13): asked where the moment can make a difference, to spare questions."""
     me.heal(1)
     return window
 
