@@ -7,6 +7,7 @@ import typer
 
 from diceledger import __version__
 from services.cli import (
+    cards,
     demo,
     export,
     games,
@@ -65,6 +66,7 @@ for _part in (
     verify,
     export,
     games,
+    cards,
     scenario,
     simulate,
     up,
