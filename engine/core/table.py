@@ -276,7 +276,9 @@ class Table(Generic[S]):
         return chosen
 
     async def announce(self, happening: object, *, first: Seat = NOBODY) -> None:
-        """Something happened: let the cards in play react, the active seat's (or `first`'s) first."""
+        """Something happened: let the cards in play react, the active seat's (or `first`'s)
+        first.
+        """
         index = self._index if self.state.holdings is self._indexed else self._reindex()
         listeners = index.after.get(type(happening))
         if not listeners:

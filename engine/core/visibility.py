@@ -22,7 +22,9 @@ F = TypeVar("F", bound="Fact")
 
 
 class Hidden(msgspec.Struct, frozen=True, gc=False, tag="hidden", tag_field="type"):
-    """What stands in a field that the viewer may not see. Test with ``isinstance(value, Hidden)``."""
+    """What stands in a field that the viewer may not see. Test with ``isinstance(value,
+    Hidden)``.
+    """
 
 
 HIDDEN: Final = Hidden()
@@ -45,7 +47,9 @@ class UndeclaredVisibility(TypeError):
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False, tag_field="fact"):
-    """Something that happened: the only thing that changes a state, and the only thing in the log."""
+    """Something that happened: the only thing that changes a state, and the only thing in
+    the log.
+    """
 
     def __init_subclass__(cls) -> None:
         """Refuse fields without a declared visibility and compile the redactor."""

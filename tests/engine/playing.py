@@ -37,7 +37,9 @@ def random_answer(prompt: Prompt, random: Random) -> Answer:
 
 
 def eager_answer(prompt: Prompt, random: Random) -> Answer:
-    """Like random_answer, but never passes where something may be picked: many cards get into play."""
+    """Like random_answer, but never passes where something may be picked: many cards get
+    into play.
+    """
     if prompt.options and prompt.kind in ("buy", "opportunist.buy"):
         wares = [option.id for option in prompt.options if option.id != "sweep"]
         return Answer(picks=(random.choice(wares or ["sweep"]),))

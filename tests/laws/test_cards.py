@@ -136,7 +136,9 @@ def test_acting_as_a_card_equals_having_it(card_id: str, edition: str) -> None:
 
 
 def _outcome(card_id: str, edition: str, seed: int, *, copied: bool) -> list[object]:
-    """What the monsters and dice were after each turn in which both the card and the copy stayed."""
+    """What the monsters and dice were after each turn in which both the card and the copy
+    stayed.
+    """
     random = Random(f"{card_id}{seed}")
     bench = Bench(GAME, _position(card_id, edition, Random(seed), copied=copied), _dice(random))
     snapshots: list[object] = []

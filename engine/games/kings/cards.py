@@ -1,4 +1,6 @@
-"""How a King card is written down: one call for its data and wording, functions for its behaviour."""
+"""How a King card is written down: one call for its data and wording, functions for its
+behaviour.
+"""
 
 from __future__ import annotations
 

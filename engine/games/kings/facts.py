@@ -124,7 +124,9 @@ class HeartsLost(Fact, frozen=True, tag="hearts_lost"):
 
 
 class HeartsTrimmed(Fact, frozen=True, tag="hearts_trimmed"):
-    """The maximum became smaller; hearts above it are gone. Not a loss in the sense of the rules."""
+    """The maximum became smaller; hearts above it are gone. Not a loss in the sense of the
+    rules.
+    """
 
     seat: Public[Seat]
     amount: Public[int]
@@ -181,7 +183,9 @@ class MonsterMoved(Fact, frozen=True, tag="monster_moved"):
 
 
 class MonsterReborn(Fact, frozen=True, tag="monster_reborn"):
-    """It would have been eliminated, but goes on from here, outside and without points or tokens."""
+    """It would have been eliminated, but goes on from here, outside and without points or
+    tokens.
+    """
 
     seat: Public[Seat]
     hearts: Public[int]

@@ -94,7 +94,9 @@ class Heal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ware(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Something the buyer may buy now. provider: the holding that makes it possible (0: the rules)."""
+    """Something the buyer may buy now. provider: the holding that makes it possible (0: the
+    rules).
+    """
 
     id: str
     card: str
@@ -156,7 +158,9 @@ class ThrownDice(msgspec.Struct, frozen=True, gc=False):
 
 
 class ProbedDie(msgspec.Struct, frozen=True, gc=False):
-    """The seat has rerolled one of the active monster's dice and may still use cards on that die."""
+    """The seat has rerolled one of the active monster's dice and may still use cards on
+    that die.
+    """
 
     seat: Seat
     die: int
@@ -269,7 +273,9 @@ class Yielded(msgspec.Struct, frozen=True, gc=False):
 
 
 class Bought(msgspec.Struct, frozen=True, gc=False):
-    """A card was bought and has had its effect. holding: 0 for discard cards. provider: as in Ware."""
+    """A card was bought and has had its effect. holding: 0 for discard cards. provider: as
+    in Ware.
+    """
 
     seat: Seat
     card: str

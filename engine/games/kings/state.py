@@ -35,7 +35,9 @@ class Monster(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Slot(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One face-up card for sale; number counts revealed cards, card is "" when the slot is empty."""
+    """One face-up card for sale; number counts revealed cards, card is "" when the slot is
+    empty.
+    """
 
     card: str = ""
     number: int = 0

@@ -1,4 +1,6 @@
-"""Keep cards, Acid Attack to Herd Culler: what each does, where it stops, and the worked scenarios."""
+"""Keep cards, Acid Attack to Herd Culler: what each does, where it stops, and the worked
+scenarios.
+"""
 
 from __future__ import annotations
 

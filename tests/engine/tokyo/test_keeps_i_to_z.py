@@ -1,4 +1,6 @@
-"""Keep cards, It Has a Child! to Wings: what each does, where it stops, and the worked scenarios."""
+"""Keep cards, It Has a Child! to Wings: what each does, where it stops, and the worked
+scenarios.
+"""
 
 from __future__ import annotations
 

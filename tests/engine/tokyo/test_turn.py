@@ -37,7 +37,9 @@ def test_hearts_do_nothing_in_tokyo() -> None:
 
 
 def test_tokens_can_be_removed_outside_but_not_in_tokyo() -> None:
-    """S12: (i) in Tokyo hearts do nothing; (ii) at full hearts both tokens go, the third is lost."""
+    """S12: (i) in Tokyo hearts do nothing; (ii) at full hearts both tokens go, the third is
+    lost.
+    """
     kit = Kit().monster(A, hearts=6, poison=2, place=CITY).turn(A, "hhh112")
     assert (kit.at(A).poison, kit.at(A).hearts) == (2, 4)
     kit = Kit().monster(B, place=CITY).monster(A, poison=2)

@@ -87,7 +87,9 @@ def _in_turn_order(table: KingTable, losses: Iterable[Loss], dealer: Seat) -> li
 
 
 async def _ways_out(table: KingTable, loss: Loss) -> Loss | None:
-    """What is left of a loss after automatic protection and its victim's decisions (NOTES 1.8.2)."""
+    """What is left of a loss after automatic protection and its victim's decisions (NOTES
+    1.8.2).
+    """
     remaining = table.adjust(loss, first=loss.target)
     if remaining is None or remaining.held:
         return remaining

@@ -225,7 +225,9 @@ async def left(table: KingTable, holding: Holding, acts_as: str) -> None:
 
 
 async def copies_end(table: KingTable, holding: Holding, acts_as: str) -> None:
-    """A card has left play: whatever copied it is idle now, and its owners lose what it gave them."""
+    """A card has left play: whatever copied it is idle now, and its owners lose what it
+    gave them.
+    """
     for copy in table.state.holdings:
         if copy.copies == holding.id:
             await table.leaves_play(table.game.me(table, copy.seat, copy), acts_as)

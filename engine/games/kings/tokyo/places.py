@@ -1,4 +1,6 @@
-"""Tokyo City, Tokyo Bay and outside: who is hit, who may yield, who enters (NOTES 1.7, 1.9, 1.10)."""
+"""Tokyo City, Tokyo Bay and outside: who is hit, who may yield, who enters (NOTES 1.7, 1.9,
+1.10).
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,9 @@ def enter_step(table: KingTable, seat: Seat) -> None:
 
 
 async def ask_to_yield(table: KingTable, aftermath: Aftermath) -> None:
-    """Every wounded monster in Tokyo stays or yields; City and Bay decide at the same time, hidden."""
+    """Every wounded monster in Tokyo stays or yields; City and Bay decide at the same time,
+    hidden.
+    """
     held = {loss.target: loss for loss in aftermath.held}
     seats = [
         seat

@@ -82,7 +82,9 @@ death_from_above = discard(
 
 @death_from_above.gained()
 def drop_in(me: KingMe) -> None:
-    """Being thrown out is not yielding (S32, S34). NOTES 2.20 for a buyer that is inside already."""
+    """Being thrown out is not yielding (S32, S34). NOTES 2.20 for a buyer that is inside
+    already.
+    """
     me.gain_points(2)
     inside = me.is_in_tokyo()
     options = me.table.options

@@ -57,7 +57,9 @@ async def heal_before_the_storm(me: KingMe, window: EnergyAtRisk) -> EnergyAtRis
     EndWindow, price=2, when=lambda me, it: it.seat == me.seat and me.is_missing_hearts()
 )
 async def heal_at_leisure(me: KingMe, window: EndWindow) -> EndWindow:
-    """At any time (NOTES 1.13): asked where the moment can make a difference, to spare questions."""
+    """At any time (NOTES 1.13): asked where the moment can make a difference, to spare
+    questions.
+    """
     me.heal(1)
     return window
 
