@@ -26,7 +26,7 @@ from engine.core.facts import (
 from engine.core.game import AnyGame, MatchOver
 from engine.core.prompts import Answer, Prompt, PromptId, check_answer
 from engine.core.refusals import Refusal
-from engine.core.state import GameState, MatchState, evolve, fold
+from engine.core.state import GameState, MatchState, empty_state, evolve, fold
 from engine.core.table import Table
 from engine.core.visibility import Fact, Seat
 
@@ -216,7 +216,7 @@ class Session:
             key_id=key_id,
             answer_timeout_s=answer_timeout_s,
         )
-        session = cls(game, evolve(MatchState(), fact), seed)
+        session = cls(game, evolve(empty_state(), fact), seed)
         return session, Step((fact,), ())
 
     def join(self, player: str, name: str, entropy: bytes = b"", seat: Seat | None = None) -> Step:

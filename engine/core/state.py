@@ -69,7 +69,7 @@ class Player(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     entropy: bytes = b""
 
 
-class MatchState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class MatchState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """Everything that the log says about a match: lobby, open prompts, the game's table and the
     result.
     """
@@ -85,7 +85,7 @@ class MatchState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     key_id: str = ""
     answer_timeout_s: int = 0
     players: tuple[Player, ...] = ()
-    status: Literal["lobby", "running", "finished"] = "lobby"
+    status: Literal["lobby", "running", "finished"]
     prompts: tuple[Prompt, ...] = ()
     prompt_count: int = 0
     draws: int = 0
@@ -147,7 +147,7 @@ def has_evolver(fact_type: type[Fact]) -> bool:
 
 def empty_state() -> MatchState:
     """The state before the first fact."""
-    return MatchState()
+    return MatchState(status="lobby")
 
 
 def evolve(state: MatchState, fact: Fact) -> MatchState:
@@ -162,7 +162,7 @@ def evolve(state: MatchState, fact: Fact) -> MatchState:
 
 def fold(facts: Iterable[Fact], state: MatchState | None = None) -> MatchState:
     """All facts applied in order, to the empty state or to the given one."""
-    match = MatchState() if state is None else state
+    match = empty_state() if state is None else state
     table = match.table
     count = match.fact_count
     tables = _TABLE

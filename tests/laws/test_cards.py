@@ -184,6 +184,7 @@ def _position(card_id: str, edition: str, random: Random, *, copied: bool) -> Ma
     monsters = [
         Monster(
             seat=Seat(seat),
+            place="outside",
             hearts=random.randint(7, 10),
             energy=random.randint(0, 8),
             points=random.randint(0, 15),

@@ -30,6 +30,7 @@ from engine import (
     decode_state,
     describe_fact,
     describe_prompt,
+    empty_state,
     encode_state,
     evolve,
     find_game,
@@ -106,7 +107,7 @@ def _check_table(session: Session) -> None:
 def test_a_rebuilt_session_equals_the_live_one_at_every_question(seed: int) -> None:
     match = new_match(seed)
     policy = eager_answer if seed % 2 else random_answer
-    checkpoint, start, seen = MatchState(), 0, 0
+    checkpoint, start, seen = empty_state(), 0, 0
     while match.session.waiting:
         for index in range(seen, len(match.facts)):
             if isinstance(match.facts[index], GAME.checkpoint):
@@ -128,7 +129,7 @@ def test_every_view_folds_and_knows_no_more_than_it_may(seed: int) -> None:
     match = finished(seed)
     seats = len(table_of(match.session.state).monsters)
     for viewer in (None, *(Seat(each) for each in range(1, seats + 1))):
-        view = MatchState()
+        view = empty_state()
         for fact in match.facts:
             shown = redact(fact, viewer)
             view = evolve(view, shown)
@@ -143,7 +144,7 @@ def test_every_view_folds_and_knows_no_more_than_it_may(seed: int) -> None:
 @given(seeds)
 def test_public_chance_never_depends_on_a_hidden_card(seed: int) -> None:
     """While somebody knows the top of the deck, draws below it must not be public."""
-    state = MatchState()
+    state = empty_state()
     for fact in finished(seed).facts:
         if isinstance(fact, ChanceDrawn) and fact.domain == "power deck":
             assert not table_of(state).tops
@@ -167,7 +168,7 @@ def test_facts_and_states_survive_their_encoding(seed: int) -> None:
 @given(seeds)
 def test_everything_has_words_in_both_languages(seed: int) -> None:
     match = finished(seed)
-    state = MatchState()
+    state = empty_state()
     for fact in match.facts:
         state = evolve(state, fact)
         for locale in ("en", "zh"):

@@ -15,7 +15,7 @@ HEARTS_AT_START: Final = 10
 MARKET_SIZE: Final = 3
 
 
-class Monster(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class Monster(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """One seat's monster.
 
     guarded: loses no hearts for the rest of the turn. harm: hearts that anybody lost through this
@@ -26,7 +26,7 @@ class Monster(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     hearts: int = HEARTS_AT_START
     energy: int = 0
     points: int = 0
-    place: str = OUTSIDE
+    place: str
     alive: bool = True
     poison: int = 0
     shrink: int = 0

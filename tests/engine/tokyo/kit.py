@@ -36,7 +36,7 @@ class Kit:
     def __init__(self, seats: int = 4, *, preset: str = "online", **options: str) -> None:
         self.game = cast("Game[KingsState]", find_game("king_of_tokyo"))
         self.options = self.game.resolve_options(preset, options)
-        monsters = tuple(Monster(seat=Seat(seat)) for seat in range(1, seats + 1))
+        monsters = tuple(Monster(seat=Seat(seat), place="outside") for seat in range(1, seats + 1))
         self._start = TokyoState(
             monsters=monsters,
             market=(Slot(), Slot(), Slot()),

@@ -3,10 +3,19 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import Answer, MatchState, Option, Prompt, PromptId, Seat, check_answer
+from engine import (
+    Answer,
+    MatchState,
+    Option,
+    Prompt,
+    PromptId,
+    Seat,
+    check_answer,
+    empty_state,
+)
 from services.client.bots import GreedyBot, RandomBot
 
-NOTHING_KNOWN = MatchState()
+NOTHING_KNOWN = empty_state()
 
 
 @st.composite

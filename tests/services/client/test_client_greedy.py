@@ -49,9 +49,9 @@ def test_greedy_bots_win_where_half_the_table_is_greedy() -> None:
 
 def table(*, dice: tuple[Face, ...] = (), me: Monster | None = None, other: int = 10) -> MatchState:
     monsters = (
-        me or Monster(seat=Seat(1)),
+        me or Monster(seat=Seat(1), place="outside"),
         Monster(seat=Seat(2), hearts=other, place="tokyo_city"),
-        Monster(seat=Seat(3)),
+        Monster(seat=Seat(3), place="outside"),
     )
     state = TokyoState(
         monsters=monsters,
@@ -87,7 +87,7 @@ def test_a_deadly_blow_is_kept() -> None:
 
 def test_hearts_are_kept_by_the_wounded_only() -> None:
     hearts: tuple[Face, ...] = ("heart", "heart", "one", "two", "two", "one")
-    weak = Monster(seat=Seat(1), hearts=3)
+    weak = Monster(seat=Seat(1), hearts=3, place="outside")
     assert not {"die:1", "die:2"} & set(reroll(*hearts, me=weak))
     assert {"die:1", "die:2"} <= set(reroll(*hearts))
 
@@ -102,7 +102,7 @@ def test_a_weak_monster_yields_and_a_strong_one_stays() -> None:
 
 def test_a_card_that_would_kill_is_not_bought_and_one_that_wins_is() -> None:
     options = (Option("market:0", "ware:tank:4"), Option("market:2", "ware:skyscraper:6"))
-    frail = Monster(seat=Seat(1), hearts=3, energy=9, points=16)
+    frail = Monster(seat=Seat(1), hearts=3, energy=9, points=16, place="outside")
     assert KingsAdvice().advise(ask("buy", *options), table(me=frail)).picks == ("market:2",)
     assert KingsAdvice().advise(ask("buy", options[0]), table(me=frail)).picks == ()
 
@@ -140,7 +140,7 @@ def test_every_answer_is_legal(
 def test_a_die_is_rolled_again_only_for_more_on_average(faces: list[Face], hearts: int) -> None:
     """Checked by going through all six faces, where one die only is rolled again."""
     dice = tuple(faces)
-    state = table(dice=dice, me=Monster(seat=Seat(1), hearts=hearts))
+    state = table(dice=dice, me=Monster(seat=Seat(1), hearts=hearts, place="outside"))
     assert isinstance(state.table, TokyoState)
     worth = worths(state.table, state.table.monster(Seat(1)))
     again = best_reroll(dice, worth)

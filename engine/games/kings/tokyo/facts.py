@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.core.state import begins
 from engine.core.visibility import Fact, Public, Seat
-from engine.games.kings.state import MARKET_SIZE, KingsState, Monster, Slot
+from engine.games.kings.state import MARKET_SIZE, OUTSIDE, KingsState, Monster, Slot
 
 
 class TokyoState(KingsState, frozen=True, omit_defaults=True, kw_only=True, tag="king_of_tokyo"):
@@ -23,7 +23,9 @@ class TokyoLaid(Fact, frozen=True, tag="tokyo_laid"):
 def evolve_tokyo_laid(fact: TokyoLaid) -> TokyoState:
     seats = range(1, fact.seats + 1)
     return TokyoState(
-        monsters=tuple([Monster(seat=Seat(seat), hearts=fact.hearts) for seat in seats]),
+        monsters=tuple(
+            [Monster(seat=Seat(seat), hearts=fact.hearts, place=OUTSIDE) for seat in seats]
+        ),
         market=tuple([Slot() for _ in range(MARKET_SIZE)]),
         deck=fact.deck,
     )

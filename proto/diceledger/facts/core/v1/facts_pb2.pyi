@@ -484,7 +484,7 @@ class MatchState(_message.Message):
         key_id: _builtins.str = ...,
         answer_timeout_s: _builtins.int = ...,
         players: _abc.Iterable[Global___Player] | None = ...,
-        status: _builtins.str | None = ...,
+        status: _builtins.str = ...,
         prompts: _abc.Iterable[Global___Prompt] | None = ...,
         prompt_count: _builtins.int = ...,
         draws: _builtins.int = ...,
@@ -494,13 +494,11 @@ class MatchState(_message.Message):
         seed: _builtins.bytes = ...,
         table: _any_pb2.Any | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_status", b"_status", "status", b"status", "table", b"table"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_status", b"_status", "answer_timeout_s", b"answer_timeout_s", "commitment", b"commitment", "draws", b"draws", "end_reason", b"end_reason", "expansions", b"expansions", "fact_count", b"fact_count", "game", b"game", "host", b"host", "key_id", b"key_id", "match_id", b"match_id", "options", b"options", "players", b"players", "prompt_count", b"prompt_count", "prompts", b"prompts", "revision", b"revision", "seats", b"seats", "seed", b"seed", "status", b"status", "table", b"table", "winners", b"winners"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_timeout_s", b"answer_timeout_s", "commitment", b"commitment", "draws", b"draws", "end_reason", b"end_reason", "expansions", b"expansions", "fact_count", b"fact_count", "game", b"game", "host", b"host", "key_id", b"key_id", "match_id", b"match_id", "options", b"options", "players", b"players", "prompt_count", b"prompt_count", "prompts", b"prompts", "revision", b"revision", "seats", b"seats", "seed", b"seed", "status", b"status", "table", b"table", "winners", b"winners"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__status: _TypeAlias = _typing.Literal["status"]  # noqa: Y015
-    _WhichOneofArgType__status: _TypeAlias = _typing.Literal["_status", b"_status"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__status) -> _WhichOneofReturnType__status | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MatchState: _TypeAlias = MatchState  # noqa: Y015
 

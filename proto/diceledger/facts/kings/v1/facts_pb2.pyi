@@ -1148,29 +1148,25 @@ class Monster(_message.Message):
         hearts: _builtins.int | None = ...,
         energy: _builtins.int = ...,
         points: _builtins.int = ...,
-        place: _builtins.str | None = ...,
+        place: _builtins.str = ...,
         alive: _builtins.bool | None = ...,
         poison: _builtins.int = ...,
         shrink: _builtins.int = ...,
         guarded: _builtins.bool = ...,
         harm: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alive", b"_alive", "_hearts", b"_hearts", "_place", b"_place", "alive", b"alive", "hearts", b"hearts", "place", b"place"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alive", b"_alive", "_hearts", b"_hearts", "alive", b"alive", "hearts", b"hearts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alive", b"_alive", "_hearts", b"_hearts", "_place", b"_place", "alive", b"alive", "energy", b"energy", "guarded", b"guarded", "harm", b"harm", "hearts", b"hearts", "place", b"place", "points", b"points", "poison", b"poison", "seat", b"seat", "shrink", b"shrink"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alive", b"_alive", "_hearts", b"_hearts", "alive", b"alive", "energy", b"energy", "guarded", b"guarded", "harm", b"harm", "hearts", b"hearts", "place", b"place", "points", b"points", "poison", b"poison", "seat", b"seat", "shrink", b"shrink"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alive: _TypeAlias = _typing.Literal["alive"]  # noqa: Y015
     _WhichOneofArgType__alive: _TypeAlias = _typing.Literal["_alive", b"_alive"]  # noqa: Y015
     _WhichOneofReturnType__hearts: _TypeAlias = _typing.Literal["hearts"]  # noqa: Y015
     _WhichOneofArgType__hearts: _TypeAlias = _typing.Literal["_hearts", b"_hearts"]  # noqa: Y015
-    _WhichOneofReturnType__place: _TypeAlias = _typing.Literal["place"]  # noqa: Y015
-    _WhichOneofArgType__place: _TypeAlias = _typing.Literal["_place", b"_place"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__alive) -> _WhichOneofReturnType__alive | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__hearts) -> _WhichOneofReturnType__hearts | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__place) -> _WhichOneofReturnType__place | None: ...
 
 Global___Monster: _TypeAlias = Monster  # noqa: Y015
 
