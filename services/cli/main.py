@@ -1,5 +1,7 @@
 """The command `diceledger`: one program for players, hosts, judges and operators."""
 
+import io
+import logging
 import sys
 from typing import Annotated
 
@@ -79,8 +81,14 @@ for _part in (
 
 def main() -> None:
     """Entry point: run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that knows fewer characters shows question marks, not a failure.
+            stream.reconfigure(errors="replace")
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
+    if debug:
+        logging.basicConfig(level=logging.INFO)
     sys.exit(guarded(lambda: app(arguments, prog_name="diceledger"), debug=debug))
 
 

@@ -1,6 +1,8 @@
 """Options that several commands share, and what they mean."""
 
 import asyncio
+import logging
+import os
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -87,5 +89,11 @@ def remote_client(
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's asynchronous part to its end."""
+    """Run a command's asynchronous part to its end, for a person who watches.
+
+    What libraries say to developers is kept from the screen, unless `--debug` set up logging.
+    """
+    if not logging.root.handlers:
+        logging.root.addHandler(logging.NullHandler())
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     return asyncio.run(work)

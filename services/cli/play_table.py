@@ -1,5 +1,7 @@
 """One person at one table: what happens is told, what is asked is answered."""
 
+import asyncio
+
 from rich.console import Console
 
 from engine import Answer
@@ -24,7 +26,18 @@ class Table:
         self._lines = Lines()
 
     async def play(self, you: Client, seat: int) -> None:
-        """Play until the match is over or the person leaves."""
+        """Play until the match is over or the person leaves, by Ctrl-C also."""
+        try:
+            is_over = await self._play(you, seat)
+        except asyncio.CancelledError:
+            self._out.print()
+            self._say_goodbye()
+            raise
+        if not is_over:
+            self._say_goodbye()
+
+    async def _play(self, you: Client, seat: int) -> bool:
+        """Tell and ask; False when the person leaves before the end."""
         answered: set[str] = set()
         # What happened before one sat down is not told again, only shown.
         is_catching_up = not (await you.get(self.match_id)).summary.sequence <= 1
@@ -46,8 +59,8 @@ class Table:
                         continue
                     answered.add(question.prompt.id)
                     if not await self._answer(stream, question):
-                        self._say_goodbye()
-                        return
+                        return False
+        return True
 
     async def _answer(self, stream: PlayStream, question: Question) -> bool:
         """Ask until the server takes the answer; False when the person leaves."""

@@ -1,12 +1,13 @@
 """What a newcomer runs first, as real subprocesses: demo, verify, replay, export files."""
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import run
+from tests.support.commands import clean_environ, command, run
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +152,43 @@ def test_help_needs_no_terminal_and_names_every_command(tmp_path: Path) -> None:
     for name in ("demo", "play", "replay", "verify", "export", "up", "serve", "token"):
         assert name in ended.stdout
     assert run("--version", cwd=tmp_path).stdout.startswith("diceledger ")
+
+
+def test_a_terminal_of_few_characters_and_a_closed_pipe_are_no_failure(tmp_path: Path) -> None:
+    ascii_only = run("demo", cwd=tmp_path, environ={"PYTHONIOENCODING": "ascii"})
+    assert ascii_only.returncode == 0, ascii_only.stderr
+    assert "Turn 1" in ascii_only.stdout
+    first = " ".join(command("demo"))
+    piped = subprocess.run(
+        ["/bin/sh", "-c", f"{first} | head -n 2"],
+        cwd=tmp_path,
+        env=clean_environ(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert piped.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [("demo", "--pace", "5"), ("play", "--data", "mine")])
+def test_ctrl_c_ends_quietly(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    process = subprocess.Popen(
+        command(*arguments),
+        cwd=tmp_path,
+        env=clean_environ(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    told = ""
+    while "rolls" not in told:
+        told = process.stdout.readline()
+        assert told, "it ended too early"
+    process.send_signal(signal.SIGINT)
+    shown, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in said + shown
+    assert ("The match is kept" in shown) == (arguments[0] == "play")
