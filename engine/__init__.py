@@ -19,9 +19,20 @@ from engine.core.facts import (
     PromptedInSecret,
     SeatTaken,
     SeedRevealed,
+    StandingAnswerDropped,
+    StandingAnswerSet,
 )
 from engine.core.game import AnyGame, Game, MatchOver, OptionSpec, fact_types
-from engine.core.prompts import PASS, Answer, Form, Option, Prompt, PromptId, check_answer
+from engine.core.prompts import (
+    PASS,
+    Answer,
+    Form,
+    Option,
+    Prompt,
+    PromptId,
+    StandingAnswer,
+    check_answer,
+)
 from engine.core.refusals import REASONS, Refusal
 from engine.core.session import (
     RebuildMismatch,
@@ -108,6 +119,9 @@ __all__ = [
     "SeedMissing",
     "SeedRevealed",
     "Session",
+    "StandingAnswer",
+    "StandingAnswerDropped",
+    "StandingAnswerSet",
     "Stat",
     "Step",
     "Table",

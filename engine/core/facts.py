@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from engine.core.prompts import Answer, Form, Prompt, PromptId
+from engine.core.prompts import Answer, Form, Prompt, PromptId, StandingAnswer
 from engine.core.visibility import Fact, Public, Seat, Secret
 
 
@@ -71,6 +71,22 @@ class Answered(Fact, frozen=True, tag="answered"):
     answer: Secret[Answer]
 
 
+class StandingAnswerSet(Fact, frozen=True, tag="standing_answer_set"):
+    """A seat said how it wants prompts of a kind answered from now on, unasked. Only it
+    knows what.
+    """
+
+    seat: Public[Seat]
+    standing: Secret[StandingAnswer]
+
+
+class StandingAnswerDropped(Fact, frozen=True, tag="standing_answer_dropped"):
+    """A seat wants to be asked again."""
+
+    seat: Public[Seat]
+    kind: Secret[str]
+
+
 class ChanceDrawn(Fact, frozen=True, tag="chance_drawn"):
     """Draw `number` of the match: `count` values from 0 to bound-1, as the seed and the entropies
     give them.
@@ -118,4 +134,6 @@ CORE_FACTS: tuple[type[Fact], ...] = (
     PromptedInSecret,
     SeatTaken,
     SeedRevealed,
+    StandingAnswerDropped,
+    StandingAnswerSet,
 )

@@ -40,7 +40,8 @@ class Game(Generic[S]):
 
     setup: from MatchStarted to the first turn. turn: one whole turn; it must record a fact of the
     type `checkpoint` first, and may not depend on anything but the state before that fact. Both end
-    the match with MatchOver.
+    the match with MatchOver. board: whatever the game's own rules must know about its map. measure:
+    the number of a seat that its standing answers to prompts of a kind are compared with.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Game(Generic[S]):
         expansions: tuple[str, ...] = (),
         phrases: Phrases | None = None,
         board: object = None,
+        measure: Callable[[S, Seat, str], int] | None = None,
         positions: Positions | None = None,
     ) -> None:
         self.id = id
@@ -86,6 +88,7 @@ class Game(Generic[S]):
         self.expansions = expansions
         self.phrases: Phrases = phrases or {}
         self.board = board
+        self.measure: Callable[[S, Seat, str], int] = measure or (lambda _, __, ___: 0)
         self.positions = positions
         self.cards: dict[str, Card[Me[S]]] = {}
         for deck in decks:

@@ -66,6 +66,26 @@ class Prompt(msgspec.Struct, frozen=True, gc=False, tag="prompt", tag_field="typ
     concealed: bool = False
 
 
+class StandingAnswer(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    tag="standing_answer",
+    tag_field="type",
+):
+    """A seat wants all its prompts of a kind answered so, unasked.
+
+    below: only while the game's measure for such prompts (energy, hearts, …) is below it; 0:
+    always. Where the answer is not legal the seat is asked.
+    """
+
+    seat: Seat
+    kind: str
+    answer: Answer
+    below: int = 0
+
+
 def check_answer(prompt: Prompt, answer: Answer) -> Refusal | None:
     """None when the answer is legal; else the refusal (ILLEGAL_ANSWER) that says what would be."""
     if prompt.form == "select":

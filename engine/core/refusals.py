@@ -27,6 +27,10 @@ _SENTENCES: Final[dict[str, tuple[str, str]]] = {
         "不支持这个人数：{detail}。",
     ),
     "BAD_ENTROPY": ("Entropy must be empty or 16 to 64 bytes.", "熵必须为空或 16 到 64 字节。"),
+    "BAD_STANDING_ANSWER": (
+        "This cannot be a standing answer: {detail}.",
+        "不能作为预设回答：{detail}。",
+    ),
     "BAD_NAME": ("A name has 1 to 40 printable characters.", "名字须为 1 到 40 个可显示字符。"),
 }
 

@@ -22,15 +22,19 @@ from engine.core.facts import (
     MatchStarted,
     SeatTaken,
     SeedRevealed,
+    StandingAnswerDropped,
+    StandingAnswerSet,
 )
 from engine.core.game import AnyGame, MatchOver
-from engine.core.prompts import Answer, Prompt, PromptId, check_answer
+from engine.core.prompts import Answer, Prompt, PromptId, StandingAnswer, check_answer
 from engine.core.refusals import Refusal
 from engine.core.state import GameState, MatchState, empty_state, evolve, fold
 from engine.core.table import Table
 from engine.core.visibility import Fact, Seat
 
 FACTS_PER_COMMIT_MAX: Final = 2_000
+STANDING_ANSWERS_PER_STEP_MAX: Final = 32
+_STANDING_ANSWERS_PER_SEAT_MAX: Final = 32
 _NAME_LENGTH_MAX: Final = 40
 _ENTROPY_LENGTHS: Final = range(16, 65)
 
@@ -255,6 +259,28 @@ class Session:
         step = self._advance(None)
         return Step(first.facts + step.facts, step.waiting)
 
+    def _answer_standing(self, step: Step) -> Step:
+        """Go on with the answers that seats left behind, a limited number of them per command."""
+        for _ in range(STANDING_ANSWERS_PER_STEP_MAX):
+            found = self._standing_answer() if self._match.standing else None
+            if found is None:
+                break
+            more = self._take(*found)
+            step = Step(step.facts + more.facts, more.waiting)
+        return step
+
+    def _standing_answer(self) -> tuple[Answered, Answer] | None:
+        assert self._table is not None
+        for prompt in self._table.match.prompts:
+            for standing in self._table.match.standing:
+                if (standing.seat, standing.kind) != (prompt.seat, prompt.kind):
+                    continue
+                measure = self.game.measure(self._table.state, prompt.seat, prompt.kind)
+                wanted = not standing.below or measure < standing.below
+                if wanted and check_answer(prompt, standing.answer) is None:
+                    return Answered(prompt.seat, prompt.id, standing.answer), standing.answer
+        return None
+
     def answer(self, prompt_id: PromptId | str, seat: Seat, answer: Answer) -> Step:
         """Answer an open prompt and run to the next one.
 
@@ -274,7 +300,27 @@ class Session:
         refusal = check_answer(prompt, answer)
         if refusal is not None:
             raise refusal
-        return self._take(Answered(seat, prompt.id, answer), answer)
+        return self._answer_standing(self._take(Answered(seat, prompt.id, answer), answer))
+
+    def set_standing_answer(
+        self, seat: Seat, kind: str, answer: Answer | None, *, below: int = 0
+    ) -> Step:
+        """From now on answer the seat's prompts of a kind so, unasked (None: ask again).
+
+        below: only while the game's measure for them is below it (0: always). Prompts that are open
+        are answered at once. Refusals: MATCH_FINISHED, MATCH_NOT_STARTED, BAD_STANDING_ANSWER.
+        """
+        if self._match.status != "running":
+            finished = self._match.status == "finished"
+            raise Refusal("MATCH_FINISHED" if finished else "MATCH_NOT_STARTED")
+        _check_standing(self._match, seat, kind, below)
+        assert self._table is not None
+        if answer is None:
+            self._table.record(StandingAnswerDropped(seat, kind))
+        else:
+            standing = StandingAnswer(seat=seat, kind=kind, answer=answer, below=below)
+            self._table.record(StandingAnswerSet(seat, standing))
+        return self._answer_standing(self._hand_out())
 
     def abandon(self, reason: str = "abandoned") -> Step:
         """End the match from outside its rules: without winners, the seed revealed.
@@ -393,6 +439,10 @@ class Session:
         self._answers = {}
         return self._hand_out()
 
+    def _table_of(self) -> Table[GameState]:
+        assert self._table is not None
+        return self._table
+
     def _hand_out(self) -> Step:
         assert self._table is not None
         facts = tuple(self._recorder.facts)
@@ -422,6 +472,9 @@ class Session:
                 last = logged[-1]
                 self.abandon(last.reason if isinstance(last, MatchEnded) else "")
                 continue
+            if isinstance(fact, StandingAnswerSet | StandingAnswerDropped):
+                self._table_of().record(fact)
+                continue
             if not isinstance(fact, Answered) or not isinstance(fact.answer, Answer):
                 raise recorder.mismatch(None)
             prompt = next((each for each in self.waiting if each.id == fact.prompt_id), None)
@@ -430,6 +483,18 @@ class Session:
             self._take(fact, fact.answer)
         recorder.rebuilding = False
         self._counted = match.fact_count + len(logged)
+
+
+def _check_standing(match: MatchState, seat: Seat, kind: str, below: int) -> None:
+    if not 1 <= seat <= match.seats:
+        raise Refusal("BAD_STANDING_ANSWER", "seat", detail="no such seat")
+    if not 1 <= len(kind) <= 64 or not kind.isprintable():
+        raise Refusal("BAD_STANDING_ANSWER", "kind", detail="no such kind of question")
+    if not 0 <= below <= 1_000:
+        raise Refusal("BAD_STANDING_ANSWER", "below", detail="from 0 to 1000")
+    own = [each.kind for each in match.standing if each.seat == seat]
+    if kind not in own and len(own) >= _STANDING_ANSWERS_PER_SEAT_MAX:
+        raise Refusal("BAD_STANDING_ANSWER", "kind", detail="too many of them")
 
 
 async def _play(table: Table[GameState], recorder: _Recorder, *, fresh: bool) -> None:

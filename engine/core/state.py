@@ -24,8 +24,10 @@ from engine.core.facts import (
     PromptedInSecret,
     SeatTaken,
     SeedRevealed,
+    StandingAnswerDropped,
+    StandingAnswerSet,
 )
-from engine.core.prompts import Prompt
+from engine.core.prompts import Prompt, StandingAnswer
 from engine.core.visibility import NOBODY, Fact, Hidden, Seat
 
 
@@ -87,6 +89,7 @@ class MatchState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_o
     players: tuple[Player, ...] = ()
     status: Literal["lobby", "running", "finished"]
     prompts: tuple[Prompt, ...] = ()
+    standing: tuple[StandingAnswer, ...] = ()
     prompt_count: int = 0
     draws: int = 0
     fact_count: int = 0
@@ -243,6 +246,22 @@ def _prompted_in_secret(state: MatchState, fact: PromptedInSecret) -> MatchState
 def _answered(state: MatchState, fact: Answered) -> MatchState:
     left = tuple([prompt for prompt in state.prompts if prompt.id != fact.prompt_id])
     return msgspec.structs.replace(state, prompts=left)
+
+
+@_core(StandingAnswerSet)
+def _standing_answer_set(state: MatchState, fact: StandingAnswerSet) -> MatchState:
+    new = fact.standing
+    if isinstance(new, Hidden):
+        return state
+    rest = [each for each in state.standing if (each.seat, each.kind) != (new.seat, new.kind)]
+    return msgspec.structs.replace(state, standing=(*rest, new))
+
+
+@_core(StandingAnswerDropped)
+def _standing_answer_dropped(state: MatchState, fact: StandingAnswerDropped) -> MatchState:
+    gone = (fact.seat, fact.kind)
+    rest = [each for each in state.standing if (each.seat, each.kind) != gone]
+    return msgspec.structs.replace(state, standing=tuple(rest))
 
 
 @_core(ChanceDrawn)

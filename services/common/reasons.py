@@ -122,6 +122,7 @@ _ROWS: Final = (
     ),
     Reason(
         "BAD_NAME",
+        "BAD_STANDING_ANSWER",
         StatusCode.INVALID_ARGUMENT,
         "The name must be 1 to 40 printable characters.",
         "名字须为 1 至 40 个可见字符。",

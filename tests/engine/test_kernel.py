@@ -162,6 +162,46 @@ def test_a_match_may_be_abandoned_in_the_lobby_and_while_it_runs() -> None:
             closed.abandon()
 
 
+def test_a_standing_answer_is_given_unasked_and_is_nobody_elses_business() -> None:
+    session, facts = begin(3)
+    keep = Answer(picks=("keep",))
+    facts += session.set_standing_answer(Seat(2), "swap", keep).facts
+    assert [prompt.seat for prompt in session.waiting] == [1, 3]
+    assert facts[-1] == Answered(Seat(2), PromptId("p2"), keep)
+    assert hidden_fields(redact(facts[-2], Seat(1))) == ("standing",)
+    assert fold(redact(fact, Seat(1)) for fact in facts).standing == ()
+    for seat in (1, 3):
+        prompt = next(each for each in session.waiting if each.seat == seat)
+        facts += session.answer(prompt.id, Seat(seat), keep).facts
+    assert [prompt.seat for prompt in session.waiting] == [1, 3]
+    facts += session.set_standing_answer(Seat(2), "swap", None).facts
+    assert session.state.standing == ()
+    again = Session.rebuild(facts, seed=SEED, game=GAME)
+    assert (again.state, again.waiting) == (session.state, session.waiting)
+    Session.verify_rules(facts, game=GAME)
+
+
+def test_seats_that_leave_all_to_standing_answers_do_not_fill_one_commit() -> None:
+    session, facts = begin(2)
+    for seat in (1, 2):
+        step = session.set_standing_answer(Seat(seat), "swap", Answer(picks=("swap",)))
+        facts += step.facts
+        assert len(step.facts) < 500
+    assert session.state == fold(facts)
+    assert Session.rebuild(facts, seed=SEED, game=GAME).state == session.state
+
+
+def test_a_standing_answer_that_is_not_legal_is_not_given() -> None:
+    session, _ = begin(2)
+    step = session.set_standing_answer(Seat(1), "swap", Answer(number=7))
+    assert [prompt.seat for prompt in step.waiting] == [1, 2]
+    for arguments in ((Seat(9), "swap", None), (Seat(1), "", None)):
+        with pytest.raises(Refusal, match="BAD_STANDING_ANSWER"):
+            session.set_standing_answer(*arguments)
+    with pytest.raises(Refusal, match="BAD_STANDING_ANSWER"):
+        session.set_standing_answer(Seat(1), "swap", Answer(), below=-1)
+
+
 def test_a_log_that_ends_with_a_reveal_but_no_end_is_refused() -> None:
     session, facts = begin(2)
     facts += session.abandon().facts

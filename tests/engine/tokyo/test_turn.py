@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine import Seat
+from engine import PASS, Answer, Answered, Seat, Session, evolve, fold
 from engine.games.kings.facts import FirstPlayerRolled, PlaceHeld, PlaceYielded
 from tests.engine.playing import Match, random_answer
 from tests.engine.tokyo.kit import Kit
@@ -337,3 +337,24 @@ def test_losing_a_copied_bigger_body_costs_two_when_its_model_is_sold() -> None:
     kit.copies(B, "even_bigger").monster(B, hearts=9)
     kit.turn(A, "112233", metamorph__sell=[["even_bigger"]])
     assert kit.at(B).hearts == 7
+
+
+def test_standing_answers_pass_under_so_much_energy_and_yield_under_so_many_hearts() -> None:
+    match = Match(seats=2, seed=21)
+    for seat in (1, 2):
+        match.facts += match.session.set_standing_answer(
+            Seat(seat), "yield_tokyo", Answer(picks=("yield",)), below=6
+        ).facts
+        match.facts += match.session.set_standing_answer(Seat(seat), "buy", PASS, below=4).facts
+    match.play(random_answer)
+    state = fold(())
+    for fact in match.facts:
+        if isinstance(fact, Answered):
+            (prompt,) = [each for each in state.prompts if each.id == fact.prompt_id]
+            monster = state.table.monster(fact.seat)  # type: ignore[union-attr]
+            if prompt.kind == "yield_tokyo" and monster.hearts < 6:
+                assert fact.answer == Answer(picks=("yield",))
+            if prompt.kind == "buy" and monster.energy < 4:
+                assert fact.answer == PASS
+        state = evolve(state, fact)
+    Session.verify_rules(match.facts)

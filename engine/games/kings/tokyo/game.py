@@ -17,7 +17,7 @@ from engine.games.kings.tokyo.options import DEFAULT_PRESET, OPTIONS, PRESETS
 from engine.games.kings.tokyo.phrases import TOKYO_PHRASES
 from engine.games.kings.tokyo.places import TokyoBoard
 from engine.games.kings.tokyo.position import TokyoPositions
-from engine.games.kings.tokyo.turn import play_turn, set_up
+from engine.games.kings.tokyo.turn import measure, play_turn, set_up
 
 GAME: Final[Game[KingsState]] = Game(
     id="king_of_tokyo",
@@ -38,5 +38,6 @@ GAME: Final[Game[KingsState]] = Game(
     default_preset=DEFAULT_PRESET,
     phrases={**KINGS_PHRASES, **TOKYO_PHRASES},
     board=TokyoBoard(),
+    measure=measure,
     positions=TokyoPositions(),
 )

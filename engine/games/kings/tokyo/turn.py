@@ -366,3 +366,9 @@ def winner_by_points(table: KingTable, seat: Seat) -> Seat:
     if not enough or table.options["vp_win_check"] == "own_turn_end":
         return NOBODY
     return next(each for each in state.clockwise(seat) if each in enough)
+
+
+def measure(state: KingsState, seat: Seat, kind: str) -> int:
+    """What standing answers are compared with: hearts where they are at stake, else energy."""
+    monster = state.monster(seat)
+    return monster.hearts if kind in ("yield_tokyo", "prevent_loss") else monster.energy

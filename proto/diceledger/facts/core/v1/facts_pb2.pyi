@@ -340,6 +340,58 @@ class SeedRevealed(_message.Message):
 Global___SeedRevealed: _TypeAlias = SeedRevealed  # noqa: Y015
 
 @_typing.final
+class StandingAnswerDropped(_message.Message):
+    """A seat wants to be asked again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    kind: _builtins.str
+    """Secret."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        kind: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StandingAnswerDropped: _TypeAlias = StandingAnswerDropped  # noqa: Y015
+
+@_typing.final
+class StandingAnswerSet(_message.Message):
+    """A seat said how it wants prompts of a kind answered from now on, unasked. Only it knows what."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    STANDING_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    @_builtins.property
+    def standing(self) -> Global___StandingAnswer:
+        """Secret."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        standing: Global___StandingAnswer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["standing", b"standing"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "standing", b"standing"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StandingAnswerSet: _TypeAlias = StandingAnswerSet  # noqa: Y015
+
+@_typing.final
 class Answer(_message.Message):
     """select: picks (order kept, no repeats); number: number; allocate: amounts in the order of the
     options.
@@ -441,6 +493,7 @@ class MatchState(_message.Message):
     END_REASON_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     TABLE_FIELD_NUMBER: _builtins.int
+    STANDING_FIELD_NUMBER: _builtins.int
     match_id: _builtins.str
     game: _builtins.str
     revision: _builtins.int
@@ -470,6 +523,8 @@ class MatchState(_message.Message):
     def table(self) -> _any_pb2.Any:
         """The state of the game, a message of its facts package."""
 
+    @_builtins.property
+    def standing(self) -> _containers.RepeatedCompositeFieldContainer[Global___StandingAnswer]: ...
     def __init__(
         self,
         *,
@@ -493,10 +548,11 @@ class MatchState(_message.Message):
         end_reason: _builtins.str = ...,
         seed: _builtins.bytes = ...,
         table: _any_pb2.Any | None = ...,
+        standing: _abc.Iterable[Global___StandingAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_timeout_s", b"answer_timeout_s", "commitment", b"commitment", "draws", b"draws", "end_reason", b"end_reason", "expansions", b"expansions", "fact_count", b"fact_count", "game", b"game", "host", b"host", "key_id", b"key_id", "match_id", b"match_id", "options", b"options", "players", b"players", "prompt_count", b"prompt_count", "prompts", b"prompts", "revision", b"revision", "seats", b"seats", "seed", b"seed", "status", b"status", "table", b"table", "winners", b"winners"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_timeout_s", b"answer_timeout_s", "commitment", b"commitment", "draws", b"draws", "end_reason", b"end_reason", "expansions", b"expansions", "fact_count", b"fact_count", "game", b"game", "host", b"host", "key_id", b"key_id", "match_id", b"match_id", "options", b"options", "players", b"players", "prompt_count", b"prompt_count", "prompts", b"prompts", "revision", b"revision", "seats", b"seats", "seed", b"seed", "standing", b"standing", "status", b"status", "table", b"table", "winners", b"winners"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -649,3 +705,38 @@ class Prompt(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__high) -> _WhichOneofReturnType__high | None: ...
 
 Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
+
+@_typing.final
+class StandingAnswer(_message.Message):
+    """A seat wants all its prompts of a kind answered so, unasked.
+
+    below: only while the game's measure for such prompts (energy, hearts, …) is below it; 0: always.
+    Where the answer is not legal the seat is asked.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    BELOW_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    kind: _builtins.str
+    below: _builtins.int
+    @_builtins.property
+    def answer(self) -> Global___Answer: ...
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        kind: _builtins.str = ...,
+        answer: Global___Answer | None = ...,
+        below: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "below", b"below", "kind", b"kind", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StandingAnswer: _TypeAlias = StandingAnswer  # noqa: Y015
