@@ -122,10 +122,15 @@ _ROWS: Final = (
     ),
     Reason(
         "BAD_NAME",
-        "BAD_STANDING_ANSWER",
         StatusCode.INVALID_ARGUMENT,
         "The name must be 1 to 40 printable characters.",
         "名字须为 1 至 40 个可见字符。",
+    ),
+    Reason(
+        "BAD_STANDING_ANSWER",
+        StatusCode.INVALID_ARGUMENT,
+        "This cannot be a standing answer.",
+        "不能作为预设回答。",
     ),
     Reason(
         "BAD_TIMEOUT",
