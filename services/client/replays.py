@@ -14,6 +14,7 @@ from services.client.channels import Channels
 from services.client.retry import Patience, RetryPolicy, is_retriable
 from services.client.streams import resumed
 from services.client.tokens import Credentials
+from services.common.bundle import replacing
 from services.common.errors import parse_error
 
 # Verification re-runs every turn: it takes longer than an answer.
@@ -105,9 +106,8 @@ class ReplayCalls:
     async def export_to(self, match_id: str, path: Path) -> int:
         """Write the file as a whole or not at all; return its size in bytes. Raises OSError."""
         content = await self.export(match_id)
-        scratch = path.with_name(f".{path.name}.part")
-        scratch.write_bytes(content)
-        scratch.replace(path)
+        with replacing(path) as file:
+            file.write(content)
         return len(content)
 
 
