@@ -43,10 +43,12 @@ def draw_from(seed: bytes, start: bytes, number: int, bound: int, count: int) ->
     values: list[int] = []
     block = 0
     while len(values) < count:
-        digest = hmac.digest(seed, fixed + block.to_bytes(4, "big"), "sha256")
-        values += [word % bound for word in _words(digest) if word < limit]
+        words = _words(hmac.digest(seed, fixed + block.to_bytes(4, "big"), "sha256"))
+        if max(words) >= limit:
+            words = tuple([word for word in words if word < limit])
+        values += [word % bound for word in words[: count - len(values)]]
         block += 1
-    return tuple(values[:count])
+    return tuple(values)
 
 
 def draw(

@@ -50,6 +50,7 @@ from engine import (
     redact,
     state_hash,
 )
+from engine.core.chance import draw_from
 from tests.engine.high_roll import HIGH_ROLL, CardDealt, HighRollState, RoundBegan
 
 GAME = cast("AnyGame", HIGH_ROLL)
@@ -435,3 +436,22 @@ def test_fact_types_are_sorted_core_first() -> None:
     tags = [str(each.__struct_config__.tag) for each in fact_types(GAME)]
     assert tags[:2] == ["answered", "chance_drawn"]
     assert tags[-5:] == sorted(tags[-5:])
+
+
+@pytest.mark.parametrize("bound", [1, 2, 6, 66, 3_000_000_000, 1 << 32])
+def test_draws_are_rejection_sampled_from_the_words_of_successive_blocks(bound: int) -> None:
+    """The scheme, written down independently: every third-party verifier does this."""
+    import hmac
+
+    start = b"start"
+    for number, size in ((0, 1), (7, 6), (8, 19)):
+        limit = 2**32 - 2**32 % bound
+        wanted: list[int] = []
+        block = 0
+        while len(wanted) < size:
+            message = start + number.to_bytes(8, "big") + block.to_bytes(4, "big")
+            digest = hmac.new(b"seed", message, "sha256").digest()
+            words = [int.from_bytes(digest[at : at + 4], "big") for at in range(0, 32, 4)]
+            wanted += [word % bound for word in words if word < limit]
+            block += 1
+        assert draw_from(b"seed", start, number, bound, size) == tuple(wanted[:size])
