@@ -288,6 +288,9 @@ class HookIndex(Generic[M]):
     def total(self, stat: Stat, seat: int) -> int:
         """Base plus everything added for a seat, kept within the stat's limits."""
         value = stat.base
-        for addend, me in self._addends.get((stat, seat), ()):
+        addends = self._addends.get((stat, seat))
+        if addends is None:
+            return value
+        for addend, me in addends:
             value += addend if isinstance(addend, int) else addend(me)
         return min(max(value, stat.low), stat.high)

@@ -300,7 +300,8 @@ class Session:
         refusal = check_answer(prompt, answer)
         if refusal is not None:
             raise refusal
-        return self._answer_standing(self._take(Answered(seat, prompt.id, answer), answer))
+        step = self._take(Answered(seat, prompt.id, answer), answer)
+        return self._answer_standing(step) if match.standing else step
 
     def set_standing_answer(
         self, seat: Seat, kind: str, answer: Answer | None, *, below: int = 0

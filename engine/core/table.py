@@ -75,6 +75,7 @@ class Table(Generic[S]):
         self._indexed: tuple[Holding, ...] | None = None
         self._index: HookIndex[Me[S]] = HookIndex()
         self._hooks: dict[str, list[Hook[Me[S]]]] = {}
+        self._costs: dict[str, int] = {}
         self._causes: list[str] = []
         self._prompts_this_turn = 0
 
@@ -314,6 +315,13 @@ class Table(Generic[S]):
                 if hook.is_async:
                     await cast("_Coroutine[object]", result)
         self._causes.pop()
+
+    def cost(self, card_id: str) -> int:
+        """The printed cost of a card under this match's options."""
+        cost = self._costs.get(card_id)
+        if cost is None:
+            cost = self._costs[card_id] = self.game.cards[card_id].cost_in(self.options)
+        return cost
 
     def card(self, card_id: str) -> Card[Me[S]]:
         """The card with this id."""

@@ -26,6 +26,7 @@ from engine.games.kings.state import MARKET_SIZE
 
 SWEEP_PRICE: Final = 2
 KEEP: Final = "keep"
+_SLOTS: Final = tuple([f"market:{slot}" for slot in range(MARKET_SIZE)])
 
 
 # -- the deck --------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ def price_of(table: KingTable, seat: Seat, card_id: str) -> int:
 
 def printed_cost(table: KingTable, card_id: str) -> int:
     """The cost printed on the card, in the edition that is played."""
-    return table.card(card_id).cost_in(table.options)
+    return table.cost(card_id)
 
 
 def market_wares(table: KingTable, seat: Seat, numbers: tuple[int, ...] = ()) -> tuple[Ware, ...]:
@@ -99,9 +100,9 @@ def market_wares(table: KingTable, seat: Seat, numbers: tuple[int, ...] = ()) ->
     return tuple(
         [
             Ware(
-                id=f"market:{index}",
+                id=_SLOTS[index],
                 card=slot.card,
-                price=max(printed_cost(table, slot.card) + discount, 0),
+                price=max(table.cost(slot.card) + discount, 0),
                 slot=index,
             )
             for index, slot in enumerate(table.state.market)
