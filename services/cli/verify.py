@@ -42,7 +42,8 @@ def _verify(
         out = console()
         show_checks(out, report.checks)
         verdict = "[bold green]verified[/]" if report.passed else "[bold red]NOT verified[/]"
-        out.print(f"{escape(str(file))}: match {report.match_id or '?'} {verdict}")
+        match = f", match {report.match_id}" if report.match_id else ""
+        out.print(f"{verdict}{match}: {escape(str(file))}", soft_wrap=True)
     if not report.passed:
         raise typer.Exit(FAILED)
 

@@ -36,6 +36,9 @@ from services.common.prompts_wire import answer_to_wire
 _INBOX_MAX = 256
 _INBOX_LOW = 32
 _WATCHDOG_S = 0.5
+# What the library itself makes of a write that crosses the end of the stream; the server's own
+# words are lost then, and come again with the next attempt.
+_WROTE_TOO_LATE = "Internal error from Core"
 
 
 _Call: TypeAlias = "grpc.aio.StreamStreamCall[match_pb2.PlayRequest, match_pb2.PlayResponse]"
@@ -235,6 +238,8 @@ class PlayStream:
                 patience.restart()
                 self._handle(response)
         except grpc.aio.AioRpcError as error:
+            if error.details() == _WROTE_TOO_LATE:
+                raise refuse("CONNECTION_LOST", "The stream ended while writing.") from error
             raise parse_error(error) from error
         except asyncio.CancelledError:
             # Cancelled by our own watchdog, or from outside.

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from services.cli import main_guard
 from services.cli.main_guard import CommandFailed, guarded
 from services.common.errors import StartupError, refuse
 
@@ -39,7 +38,7 @@ def test_known_failures_become_one_sentence(
 def test_an_unexpected_failure_is_an_incident_with_a_private_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(main_guard.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     assert _raising(ZeroDivisionError("division by zero")) == 1
     shown = capsys.readouterr().err
     (file,) = tmp_path.iterdir()

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from services.client import Client, RetryPolicy, connect
-from tests.services.client.fake_server import FakeMatch, FakeServer
+from tests.services.client.fake_server import FakeMatch, FakeServer, fake_server
 
 PATIENT = RetryPolicy(total_s=10.0, attempt_s=1.0, first_wait_s=0.01, longest_wait_s=0.05)
 
@@ -19,7 +19,7 @@ async def match() -> FakeMatch:
 
 @pytest.fixture
 async def servers(match: FakeMatch) -> AsyncIterator[tuple[FakeServer, FakeServer]]:
-    pair = (FakeServer(match), FakeServer(match))
+    pair = (fake_server(match), fake_server(match))
     for server in pair:
         await server.start()
     yield pair

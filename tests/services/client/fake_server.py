@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import grpc.aio
@@ -16,6 +16,7 @@ from diceledger.match.v1 import match_pb2, match_pb2_grpc
 from engine import (
     Answer,
     Answered,
+    AnyGame,
     Fact,
     MatchCreated,
     MatchEnded,
@@ -125,7 +126,9 @@ class FakeMatch:
         """Commit `sequence` as the player sees it."""
         is_newest = sequence == len(self.commits)
         is_open = is_newest and not self.is_finished
-        prompts = [prompt_to_wire(HIGH_ROLL, question(self.asked))] if is_open else []
+        prompts = (
+            [prompt_to_wire(cast("AnyGame", HIGH_ROLL), question(self.asked))] if is_open else []
+        )
         return match_pb2.Update(
             match_id=MATCH,
             sequence=sequence,
@@ -235,7 +238,7 @@ class FakeServer(match_pb2_grpc.MatchServiceServicer):
                 return
             await changed.wait()
 
-    async def Play(self, request_iterator: Any, context: Any) -> None:  # noqa: N802
+    async def Play(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]  # noqa: N802 - writes by itself
         context = _OneAtATime(context)
         tasks: set[asyncio.Task[None]] = set()
         watches: dict[str, asyncio.Task[None]] = {}
@@ -285,3 +288,8 @@ class FakeServer(match_pb2_grpc.MatchServiceServicer):
         if error is not None:
             ended.status.CopyFrom(to_status(error))
         await context.write(match_pb2.PlayResponse(watch_ended=ended))
+
+
+def fake_server(match: FakeMatch) -> FakeServer:
+    """A server that is not started yet."""
+    return FakeServer(match)  # type: ignore[abstract]  # all other calls are UNIMPLEMENTED

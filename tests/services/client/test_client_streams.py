@@ -1,11 +1,12 @@
 """Watching and playing through failures: no gap, no duplicate, one commit for one answer."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
 from engine import Answer
-from services.client import ApiError, ChainBroken, Client, RandomBot, take_part
+from services.client import ApiError, ChainBroken, Client, MatchUpdate, RandomBot, take_part
 from services.common.errors import refuse
 from tests.services.client.fake_server import MATCH, FakeMatch, FakeServer
 
@@ -43,10 +44,10 @@ async def test_a_watch_that_was_there_before_the_server_is_resumed(
     client: Client, servers: Servers, match: FakeMatch
 ) -> None:
     watch = client.watch(MATCH)
-    assert (await anext(watch)).sequence == 1
+    assert (await _next(watch)).sequence == 1
     for server in servers:
         await server.stop()
-    waiting = asyncio.create_task(anext(watch))  # type: ignore[arg-type]  # an async generator
+    waiting = asyncio.create_task(_next(watch))
     await asyncio.sleep(0.1)
     await servers[1].start(int(servers[1].address.rpartition(":")[2]))
     await client.answer(MATCH, "p1", YES)
@@ -153,14 +154,11 @@ async def test_leaving_a_watch_tells_the_server_and_the_stream_goes_on(
         async for _ in stream.watch(MATCH):
             break
         await asyncio.sleep(0.05)
-        first = [update.sequence async for update in _first(stream.watch(MATCH))]
-    assert first == [1]
+        assert (await _next(stream.watch(MATCH))).sequence == 1
 
 
-async def _first(updates):  # type: ignore[no-untyped-def]  # a helper of this test alone
-    async for update in updates:
-        yield update
-        return
+async def _next(updates: AsyncIterator[MatchUpdate]) -> MatchUpdate:
+    return await anext(updates)
 
 
 async def test_calls_are_repeated_on_the_other_address(
