@@ -8,13 +8,13 @@ writes counts.json; do that only for a change of rules that was meant.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import combinations, permutations, product
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from engine import Answer, Game, Holding, MatchState, Prompt, Seat, find_game, state_hash
 from engine.core.bench import Bench
+from engine.games.kings.proposals import DICE
 from engine.games.kings.state import OUTSIDE, KingsState, Monster, Slot
 from engine.games.kings.tokyo.facts import TokyoState
 from engine.games.kings.tokyo.places import TOKYO_CITY
@@ -25,6 +25,7 @@ GAME: Final = cast("Game[KingsState]", find_game("king_of_tokyo"))
 EDITIONS: Final = ("2016", "first")
 # Reactions may be repeated without end (a three rolled again, a die turned): stop somewhere.
 CHOICES_MAX: Final = 6
+CHOICES_WITH_REROLLS_MAX: Final = 8
 _DICE: Final = 2
 _DICE_AT_START: Final = 6
 _ACTIVE, _IN_TOKYO, _OUTSIDE = Seat(1), Seat(2), Seat(3)
@@ -46,7 +47,8 @@ class _Cut(Exception):  # named for what happened
 class _Choices:
     """One path: choices made before are made again, new ones take their first alternative."""
 
-    def __init__(self) -> None:
+    def __init__(self, high: int) -> None:
+        self._high = high
         self._made: list[list[int]] = []
         self._at = 0
 
@@ -55,7 +57,7 @@ class _Choices:
         if alternatives == 1:
             return 0
         if self._at == len(self._made):
-            if len(self._made) == CHOICES_MAX:
+            if len(self._made) == self._high:
                 raise _Cut
             self._made.append([0, alternatives])
         made, before = self._made[self._at]
@@ -91,7 +93,7 @@ def answers_of(prompt: Prompt, *, with_rerolls: bool) -> list[Answer]:
 
 def count(position: MatchState, *, with_rerolls: bool = False) -> Count:
     """Everything that can happen in one turn from a position."""
-    choices = _Choices()
+    choices = _Choices(CHOICES_WITH_REROLLS_MAX if with_rerolls else CHOICES_MAX)
     paths = cut = 0
     endings: set[bytes] = set()
     while True:
@@ -170,23 +172,35 @@ def position(
     )
 
 
-def positions_of(card_id: str, edition: str) -> Iterator[tuple[str, MatchState]]:
-    """The small positions in which a card is looked at, with their names."""
-    if GAME.cards[card_id].kind == "keep":
-        for name, owner in (("active", _ACTIVE), ("in_tokyo", _IN_TOKYO), ("outside", _OUTSIDE)):
-            yield name, position(edition=edition, owner=owner, keeps=card_id)
-    else:
-        cost = GAME.cards[card_id].cost
-        yield "for_sale", position(edition=edition, sells=card_id, energy=cost)
-
-
 def figures_of(card_id: str) -> dict[str, list[int]]:
     """The counts of a card: "edition position" to paths, endings, cut."""
-    return {
-        f"{edition} {name}": list(count(match))
-        for edition in EDITIONS
-        for name, match in positions_of(card_id, edition)
-    }
+    figures: dict[str, list[int]] = {}
+    for edition in _editions(card_id):
+        if GAME.cards[card_id].kind == "keep":
+            for name, owner in (("active", _ACTIVE), ("tokyo", _IN_TOKYO), ("outside", _OUTSIDE)):
+                match = position(edition=edition, owner=owner, keeps=card_id)
+                figures[f"{edition} {name}"] = list(count(match))
+            match = position(edition=edition, keeps=card_id, dice=1 - _more_dice(card_id))
+            figures[f"{edition} rerolls"] = list(count(match, with_rerolls=True))
+        else:
+            cost = GAME.cards[card_id].cost
+            match = position(edition=edition, sells=card_id, energy=cost)
+            figures[f"{edition} for sale"] = list(count(match))
+    return figures
+
+
+def _editions(card_id: str) -> tuple[str, ...]:
+    """Both where the card is not the same in both."""
+    card = GAME.cards[card_id]
+    under = {hook.under for hook in (*card.hooks, *card.intrinsic)}
+    under |= {each for _, _, each in card.adds} | {*card.cost_under} | {*card.text_under}
+    differs = any(each is not None and each[0] == "card_text_edition" for each in under)
+    return EDITIONS if differs else EDITIONS[:1]
+
+
+def _more_dice(card_id: str) -> int:
+    adds = GAME.cards[card_id].adds
+    return sum([each for stat, each, _ in adds if stat is DICE and isinstance(each, int)])
 
 
 def main() -> None:

@@ -148,4 +148,5 @@ def test_a_die_is_rolled_again_only_for_more_on_average(faces: list[Face], heart
         return
     rest = [face for index, face in enumerate(dice) if index not in again]
     average = sum(worth_of([*rest, face], worth) for face in FACES) / len(FACES)
-    assert average > worth_of(dice, worth)
+    # Added up in another order, equal sums may differ in their last digit.
+    assert average > worth_of(dice, worth) - 1e-9
