@@ -17,7 +17,7 @@ async def test_a_killed_server_goes_on_with_the_match(tmp_path: Path) -> None:
         token = TokenMaker(read_token_secret(DataDir(data).token_secret_file))
         async with Arena([first.address], token) as arena:
             playing = asyncio.create_task(arena.play(2, hashes=True))
-            assert await arena.reached(40)
+            assert await arena.reached(40, playing)
             await first.kill()
             await asyncio.sleep(0.5)
             async with up(data, port=port) as second:

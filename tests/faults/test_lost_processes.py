@@ -26,7 +26,7 @@ def _only_retriable(arena: Arena) -> None:
 async def test_kill_9_of_a_match_process(running: Distributed, arena: Arena) -> None:
     victim = running.members["match-1"]
     playing = asyncio.create_task(arena.play(MATCHES, hashes=True))
-    assert await arena.reached(250)
+    assert await arena.reached(250, playing)
     await victim.kill()
     try:
         played = await playing
@@ -39,15 +39,16 @@ async def test_kill_9_of_a_match_process(running: Distributed, arena: Arena) -> 
 
 async def test_kill_9_of_the_one_that_took_over(running: Distributed, arena: Arena) -> None:
     """One process after the other: the survivor of the first kill is the second victim."""
-    playing = asyncio.create_task(arena.play(2 * MATCHES))
-    assert await arena.reached(100)
+    first = asyncio.create_task(arena.play(MATCHES))
+    assert await arena.reached(100, first)
     await running.members["match-2"].kill()
-    # It takes its share back while the matches go on.
+    # It takes its share back while matches go on.
     await running.start("match-2")
-    assert await arena.reached(50)
+    second = asyncio.create_task(arena.play(MATCHES))
+    assert await arena.reached(100, second)
     await running.members["match-1"].kill()
     await running.start("match-1")
-    played = await playing
+    played = [*await first, *await second]
     _only_retriable(arena)
     await check_all(running, arena, played)
 
@@ -57,7 +58,7 @@ async def test_a_match_process_frozen_for_longer_than_its_session(
 ) -> None:
     frozen = running.members["match-2"]
     playing = asyncio.create_task(arena.play(MATCHES, hashes=True))
-    assert await arena.reached(250)
+    assert await arena.reached(250, playing)
     frozen.pause()
     try:
         await asyncio.sleep(SESSION_TIMEOUT_S + 3)
@@ -72,7 +73,7 @@ async def test_a_match_process_frozen_for_longer_than_its_session(
 
 async def test_kill_9_of_the_projector(running: Distributed, arena: Arena) -> None:
     playing = asyncio.create_task(arena.play(MATCHES))
-    assert await arena.reached(150)
+    assert await arena.reached(150, playing)
     await running.members["projector"].kill()
     await asyncio.sleep(1)
     await running.start("projector")
@@ -86,7 +87,7 @@ async def test_a_projector_frozen_for_longer_than_its_session(
 ) -> None:
     projector = running.members["projector"]
     playing = asyncio.create_task(arena.play(MATCHES))
-    assert await arena.reached(150)
+    assert await arena.reached(150, playing)
     projector.pause()
     try:
         await asyncio.sleep(SESSION_TIMEOUT_S + 3)
@@ -99,7 +100,7 @@ async def test_redis_flushed_while_matches_run_and_after(
     running: Distributed, arena: Arena
 ) -> None:
     playing = asyncio.create_task(arena.play(MATCHES))
-    assert await arena.reached(150)
+    assert await arena.reached(150, playing)
     await flush_redis(running)
     played = await playing
     await check_all(running, arena, played)

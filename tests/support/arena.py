@@ -86,8 +86,6 @@ class Arena:
         self._policy = RetryPolicy(total_s=patience_s, attempt_s=5.0, on_failure=self._on_failure)
         self._stack = AsyncExitStack()
         self._progress = asyncio.Event()
-        # True from the start: matches may be about to begin.
-        self._in_play = True
         self._six: list[Seated] = []
         self.host: Client
         self.arbiter: Client
@@ -126,17 +124,17 @@ class Arena:
         self.answers += 1
         self._progress.set()
 
-    async def reached(self, answers: int) -> bool:
-        """Wait until so many more answers were given; False when all matches ended before."""
+    async def reached(self, answers: int, playing: "asyncio.Task[list[Played]]") -> bool:
+        """Wait until so many more answers were given; False when the matches ended before."""
         wanted = self.answers + answers
-        while self.answers < wanted and self._in_play:
+        playing.add_done_callback(lambda _: self._progress.set())
+        while self.answers < wanted and not playing.done():
             self._progress.clear()
             await self._progress.wait()
         return self.answers >= wanted
 
     async def play(self, matches: int, *, hashes: bool = False) -> list[Played]:
         """Play so many matches at the same time, with 2, 3 … 6, 2, 3 … bots."""
-        self._in_play = True
         tasks = [
             asyncio.create_task(self._play_one(2 + number % 5, str(number), hashes))
             for number in range(matches)
@@ -144,8 +142,6 @@ class Arena:
         try:
             return list(await asyncio.gather(*tasks))
         finally:
-            self._in_play = False
-            self._progress.set()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
