@@ -5,12 +5,13 @@ Everything that others may use is named here; a test pins the list.
 
 from engine.core.cards import Card, Deck, Stat
 from engine.core.catalogue import catalogue, find_game
-from engine.core.chance import commitment, derive_seed, draw, recompute
+from engine.core.chance import commitment, derive_seed, draw, entropy_commitment, recompute
 from engine.core.facts import (
     CORE_FACTS,
     Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
+    EntropyRevealed,
     MatchCreated,
     MatchEnded,
     MatchStarted,
@@ -88,6 +89,7 @@ __all__ = [
     "ChanceDrawn",
     "ChanceDrawnInSecret",
     "Deck",
+    "EntropyRevealed",
     "Fact",
     "Form",
     "Game",
@@ -140,6 +142,7 @@ __all__ = [
     "draw",
     "empty_state",
     "encode_state",
+    "entropy_commitment",
     "evolve",
     "evolves",
     "fact_types",

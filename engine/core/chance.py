@@ -4,6 +4,14 @@ number.
 Draw n is HMAC-SHA256(seed, domain, match id, entropies, n, block), turned into values by rejection
 sampling, so every value is exactly equally likely. The seed is committed to before any seat joins
 and revealed at the end.
+
+Who brings its entropy last could try out values, if it knew everything else; and the operator, who
+knows the seed, could be its friend. So a seat may bring a commitment first (entropy_commitment) and
+reveal its entropy only when every seat is taken, when all others are bound to theirs. One honest
+seat that does so is enough: until then nobody else can compute a draw for any choice, and then
+nobody has a choice left. What remains to the others is to refuse to reveal, which prevents the
+start, for all to see. Seats that bring their entropy openly, or none, add no such protection; in a
+match without any committed seat whoever joins last has to be trusted.
 """
 
 from __future__ import annotations
@@ -28,6 +36,11 @@ def derive_seed(master_key: bytes, key_id: str, match_id: str) -> bytes:
 def commitment(seed: bytes) -> bytes:
     """What is published before the first seat joins."""
     return hashlib.sha256(seed).digest()
+
+
+def entropy_commitment(entropy: bytes) -> bytes:
+    """What a seat brings when it joins, so that it can reveal this entropy and no other later."""
+    return hashlib.sha256(b"diceledger.entropy.v1" + entropy).digest()
 
 
 def prefix(domain: str, match_id: str, entropies: Sequence[bytes]) -> bytes:

@@ -33,11 +33,21 @@ class MatchCreated(Fact, frozen=True, tag="match_created"):
 
 
 class SeatTaken(Fact, frozen=True, tag="seat_taken"):
-    """A player sat down and added its own entropy to every roll of the match."""
+    """A player sat down and added its own entropy to every roll of the match: either at once, or
+    by a commitment to it that EntropyRevealed opens once every seat is taken.
+    """
 
     seat: Public[Seat]
     player: Public[str]
     name: Public[str]
+    entropy: Public[bytes]
+    entropy_commitment: Public[bytes] = b""
+
+
+class EntropyRevealed(Fact, frozen=True, tag="entropy_revealed"):
+    """A seat opened its commitment: this is its entropy. Every seat was taken by then."""
+
+    seat: Public[Seat]
     entropy: Public[bytes]
 
 
@@ -127,6 +137,7 @@ CORE_FACTS: tuple[type[Fact], ...] = (
     Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
+    EntropyRevealed,
     MatchCreated,
     MatchEnded,
     MatchStarted,

@@ -26,7 +26,22 @@ _SENTENCES: Final[dict[str, tuple[str, str]]] = {
         "Not playable with that many seats: {detail}.",
         "不支持这个人数：{detail}。",
     ),
-    "BAD_ENTROPY": ("Entropy must be empty or 16 to 64 bytes.", "熵必须为空或 16 到 64 字节。"),
+    "BAD_ENTROPY": (
+        "Entropy is 16 to 64 bytes, or a commitment of 32; it must fit the seat's commitment.",
+        "熵为 16 到 64 字节，或 32 字节的承诺；公布的熵须与承诺一致。",
+    ),
+    "ENTROPY_TOO_EARLY": (
+        "Entropy is revealed once every seat is taken.",
+        "所有座位坐满后才能公布熵。",
+    ),
+    "ENTROPY_MISSING": (
+        "Seats have not revealed their entropy yet: {detail}.",
+        "有座位尚未公布熵：{detail}。",
+    ),
+    "NOTHING_TO_REVEAL": (
+        "This seat has no entropy to reveal, or has revealed it already.",
+        "该座位没有待公布的熵，或已经公布。",
+    ),
     "BAD_STANDING_ANSWER": (
         "This cannot be a standing answer: {detail}.",
         "不能作为预设回答：{detail}。",

@@ -12,11 +12,12 @@ from typing import Final
 import msgspec
 
 from engine.core.catalogue import find_game
-from engine.core.chance import commitment, draw_from, prefix
+from engine.core.chance import commitment, draw_from, entropy_commitment, prefix
 from engine.core.facts import (
     Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
+    EntropyRevealed,
     MatchCreated,
     MatchEnded,
     MatchStarted,
@@ -37,6 +38,7 @@ STANDING_ANSWERS_PER_STEP_MAX: Final = 32
 _STANDING_ANSWERS_PER_SEAT_MAX: Final = 32
 _NAME_LENGTH_MAX: Final = 40
 _ENTROPY_LENGTHS: Final = range(16, 65)
+_COMMITMENT_LENGTH: Final = 32
 
 
 class RebuildMismatch(Exception):  # the word of the contract with the services
@@ -223,8 +225,17 @@ class Session:
         session = cls(game, evolve(empty_state(), fact), seed)
         return session, Step((fact,), ())
 
-    def join(self, player: str, name: str, entropy: bytes = b"", seat: Seat | None = None) -> Step:
-        """Take a seat (None: the first free one).
+    def join(
+        self,
+        player: str,
+        name: str,
+        entropy: bytes = b"",
+        seat: Seat | None = None,
+        *,
+        entropy_commitment: bytes = b"",
+    ) -> Step:
+        """Take a seat (None: the first free one), with entropy, a commitment to it (`reveal` opens
+        it later), or neither.
 
         Refusals: NOT_IN_LOBBY, BAD_NAME, BAD_ENTROPY, ALREADY_SEATED, MATCH_FULL, SEAT_TAKEN.
         """
@@ -233,6 +244,8 @@ class Session:
             raise Refusal("BAD_NAME", "name")
         if entropy and len(entropy) not in _ENTROPY_LENGTHS:
             raise Refusal("BAD_ENTROPY", "entropy")
+        if entropy_commitment and (entropy or len(entropy_commitment) != _COMMITMENT_LENGTH):
+            raise Refusal("BAD_ENTROPY", "entropy_commitment")
         match = self._lobby
         if any(each.player == player for each in match.players):
             raise Refusal("ALREADY_SEATED")
@@ -243,17 +256,39 @@ class Session:
         chosen = seat or free[0]
         if chosen not in free:
             raise Refusal("SEAT_TAKEN", "seat", legal=tuple(str(each) for each in free))
-        fact = SeatTaken(seat=chosen, player=player, name=name, entropy=entropy)
+        fact = SeatTaken(
+            seat=chosen,
+            player=player,
+            name=name,
+            entropy=entropy,
+            entropy_commitment=entropy_commitment,
+        )
+        return self._in_lobby(fact)
+
+    def reveal(self, seat: Seat, entropy: bytes) -> Step:
+        """Open the commitment that a seat brought when it joined; all seats must be taken.
+
+        Earlier, who joins later could choose its entropy to suit this one. Refusals: NOT_IN_LOBBY,
+        MATCH_FINISHED, ENTROPY_TOO_EARLY, NOTHING_TO_REVEAL, BAD_ENTROPY.
+        """
+        self._need_lobby()
+        fact = EntropyRevealed(seat=seat, entropy=entropy)
+        refusal = _check_reveal(self._lobby, fact)
+        if refusal is not None:
+            raise refusal
         return self._in_lobby(fact)
 
     def start(self) -> Step:
         """Close the lobby and run to the first prompt.
 
-        Refusals: NOT_IN_LOBBY, NOT_ENOUGH_PLAYERS.
+        Refusals: NOT_IN_LOBBY, NOT_ENOUGH_PLAYERS, ENTROPY_MISSING.
         """
         self._need_lobby()
         if len(self._lobby.players) < self._lobby.seats:
             raise Refusal("NOT_ENOUGH_PLAYERS")
+        missing = _unrevealed(self._lobby)
+        if missing:
+            raise Refusal("ENTROPY_MISSING", detail=", ".join(str(seat) for seat in missing))
         first = self._in_lobby(MatchStarted())
         self._begin(self._lobby, (), fresh=True)
         step = self._advance(None)
@@ -401,6 +436,7 @@ class Session:
             message = f"{game.id} revision {facts[0].revision}, this software has {game.revision}"
             raise UnknownRules(message)
         started = next((i for i, fact in enumerate(facts) if type(fact) is MatchStarted), None)
+        _check_reveals(facts if started is None else facts[: started + 1])
         if started is None:
             return cls(game, fold(facts), seed)
         split = started + 1
@@ -484,6 +520,37 @@ class Session:
             self._take(fact, fact.answer)
         recorder.rebuilding = False
         self._counted = match.fact_count + len(logged)
+
+
+def _unrevealed(match: MatchState) -> tuple[Seat, ...]:
+    """The seats whose entropy is committed to and not known yet."""
+    return tuple(
+        [each.seat for each in match.players if each.entropy_commitment and not each.entropy]
+    )
+
+
+def _check_reveal(match: MatchState, fact: EntropyRevealed) -> Refusal | None:
+    if len(match.players) < match.seats:
+        return Refusal("ENTROPY_TOO_EARLY")
+    if fact.seat not in _unrevealed(match):
+        return Refusal("NOTHING_TO_REVEAL")
+    promised = next(each.entropy_commitment for each in match.players if each.seat == fact.seat)
+    if len(fact.entropy) not in _ENTROPY_LENGTHS or entropy_commitment(fact.entropy) != promised:
+        return Refusal("BAD_ENTROPY", "entropy")
+    return None
+
+
+def _check_reveals(facts: Sequence[Fact]) -> None:
+    """Every committed seat revealed what it had committed to, when all were seated, before the
+    start. The facts are those of the lobby; raises RebuildMismatch.
+    """
+    match = empty_state()
+    for index, fact in enumerate(facts):
+        if isinstance(fact, EntropyRevealed) and _check_reveal(match, fact) is not None:
+            raise RebuildMismatch(index, fact, None)
+        if isinstance(fact, MatchStarted) and _unrevealed(match):
+            raise RebuildMismatch(index, fact, None)
+        match = evolve(match, fact)
 
 
 def _check_standing(match: MatchState, seat: Seat, kind: str, below: int) -> None:

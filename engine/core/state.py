@@ -16,6 +16,7 @@ from engine.core.facts import (
     Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
+    EntropyRevealed,
     MatchCreated,
     MatchEnded,
     MatchStarted,
@@ -63,12 +64,13 @@ class GameState(
 
 
 class Player(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Who sits where, and the entropy it brought."""
+    """Who sits where, and the entropy it brought: empty while only committed to."""
 
     seat: Seat
     player: str
     name: str
     entropy: bytes = b""
+    entropy_commitment: bytes = b""
 
 
 class MatchState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -208,8 +210,23 @@ def _match_created(state: MatchState, fact: MatchCreated) -> MatchState:
 
 @_core(SeatTaken)
 def _seat_taken(state: MatchState, fact: SeatTaken) -> MatchState:
-    player = Player(seat=fact.seat, player=fact.player, name=fact.name, entropy=fact.entropy)
+    player = Player(
+        seat=fact.seat,
+        player=fact.player,
+        name=fact.name,
+        entropy=fact.entropy,
+        entropy_commitment=fact.entropy_commitment,
+    )
     players = sorted((*state.players, player), key=lambda each: each.seat)
+    return msgspec.structs.replace(state, players=tuple(players))
+
+
+@_core(EntropyRevealed)
+def _entropy_revealed(state: MatchState, fact: EntropyRevealed) -> MatchState:
+    players = [
+        msgspec.structs.replace(each, entropy=fact.entropy) if each.seat == fact.seat else each
+        for each in state.players
+    ]
     return msgspec.structs.replace(state, players=tuple(players))
 
 

@@ -32,6 +32,10 @@ from engine.core.visibility import Fact, Hidden, Seat
 _CORE_PHRASES: Final[Mapping[str, tuple[str, str]]] = {
     "fact.match_created": ("A lobby for {seats} opens.", "为 {seats} 人开设了房间。"),
     "fact.seat_taken": ("{name} takes seat {seat_number}.", "{name} 坐到 {seat_number} 号位。"),
+    "fact.entropy_revealed": (
+        "{name} reveals its share in the dice.",
+        "{name} 公布自己的随机数。",
+    ),
     "fact.match_started": ("The match begins.", "对局开始。"),
     "fact.seed_revealed": ("The secret seed is revealed.", "公开随机种子。"),
     "fact.match_ended": ("The match is over. Winners: {winners}.", "对局结束。胜者：{winners}。"),

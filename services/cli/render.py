@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from engine import (
+    EntropyRevealed,
     Fact,
     MatchCreated,
     MatchEnded,
@@ -156,7 +157,7 @@ class Narrator:
             case MatchCreated():
                 self._look = look_of(fact.game, self._locale)
                 return []
-            case SeatTaken() if not self._lobby:
+            case SeatTaken() | EntropyRevealed() if not self._lobby:
                 return []
             case SeedRevealed():
                 return []

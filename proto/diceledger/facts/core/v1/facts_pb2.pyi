@@ -132,6 +132,30 @@ class ChanceDrawnInSecret(_message.Message):
 Global___ChanceDrawnInSecret: _TypeAlias = ChanceDrawnInSecret  # noqa: Y015
 
 @_typing.final
+class EntropyRevealed(_message.Message):
+    """A seat opened its commitment: this is its entropy. Every seat was taken by then."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    ENTROPY_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    entropy: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        entropy: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entropy", b"entropy", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EntropyRevealed: _TypeAlias = EntropyRevealed  # noqa: Y015
+
+@_typing.final
 class MatchCreated(_message.Message):
     """A lobby was opened; every option is resolved. The commitment is the SHA-256 of the secret seed."""
 
@@ -290,7 +314,9 @@ Global___PromptedInSecret: _TypeAlias = PromptedInSecret  # noqa: Y015
 
 @_typing.final
 class SeatTaken(_message.Message):
-    """A player sat down and added its own entropy to every roll of the match."""
+    """A player sat down and added its own entropy to every roll of the match: either at once, or by a
+    commitment to it that EntropyRevealed opens once every seat is taken.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -298,10 +324,12 @@ class SeatTaken(_message.Message):
     PLAYER_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     ENTROPY_FIELD_NUMBER: _builtins.int
+    ENTROPY_COMMITMENT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     player: _builtins.str
     name: _builtins.str
     entropy: _builtins.bytes
+    entropy_commitment: _builtins.bytes
     def __init__(
         self,
         *,
@@ -309,10 +337,11 @@ class SeatTaken(_message.Message):
         player: _builtins.str = ...,
         name: _builtins.str = ...,
         entropy: _builtins.bytes = ...,
+        entropy_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entropy", b"entropy", "name", b"name", "player", b"player", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entropy", b"entropy", "entropy_commitment", b"entropy_commitment", "name", b"name", "player", b"player", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -610,7 +639,7 @@ Global___OptionValue: _TypeAlias = OptionValue  # noqa: Y015
 
 @_typing.final
 class Player(_message.Message):
-    """Who sits where, and the entropy it brought."""
+    """Who sits where, and the entropy it brought: empty while only committed to."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -618,10 +647,12 @@ class Player(_message.Message):
     PLAYER_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     ENTROPY_FIELD_NUMBER: _builtins.int
+    ENTROPY_COMMITMENT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     player: _builtins.str
     name: _builtins.str
     entropy: _builtins.bytes
+    entropy_commitment: _builtins.bytes
     def __init__(
         self,
         *,
@@ -629,10 +660,11 @@ class Player(_message.Message):
         player: _builtins.str = ...,
         name: _builtins.str = ...,
         entropy: _builtins.bytes = ...,
+        entropy_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entropy", b"entropy", "name", b"name", "player", b"player", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entropy", b"entropy", "entropy_commitment", b"entropy_commitment", "name", b"name", "player", b"player", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
