@@ -26,6 +26,7 @@ from services.cli.main_options import (
 from services.cli.play_table import Table
 from services.cli.render_console import console
 from services.client import Client, Player, RetryPolicy, connect, take_part, token_file
+from services.client.matches import reveal_all
 from services.client.bots import make_bot
 
 _YOU = "you"
@@ -130,8 +131,11 @@ async def _play_at_home(out: Console, wanted: _Wanted, data: Path) -> None:
             seats = [role.subject for role in cast.roles[1:]]
             match_id = (await you.create(wanted.game, wanted.players)).match_id
             await you.join(match_id, name=wanted.name or "You", seat=1)
-            for subject, role in zip(seats, cast.roles[1:], strict=True):
-                await client_of(subject).join(match_id, name=role.name)
+            others = [client_of(subject) for subject in seats]
+            for other, role in zip(others, cast.roles[1:], strict=True):
+                await other.join(match_id, name=role.name)
+            for other in others:
+                await other.reveal(match_id)
             await you.start(match_id)
         summary = (await you.get(match_id)).summary
         seat = _own_seat(summary, _YOU)
@@ -182,6 +186,7 @@ async def _play_remote(
             bots = await _seat_bots(client, created.match_id, wanted, bot_tokens)
             out.print(f"Match [bold]{created.match_id}[/]")
             await _wait_for_players(out, client, created.match_id)
+            await reveal_all(created.match_id, bots.values())
             await client.start(created.match_id)
         await _sit_down(table, client, seat, bots)
 

@@ -23,13 +23,15 @@ from engine import Answer
 from services.client.calls import Caller
 from services.client.channels import Channels, Tls
 from services.client.play import PlayStream
+from services.client.pledges import Pledges
 from services.client.receipts import Created, Joined, Receipt, receipt_from_wire
 from services.client.replays import ReplayCalls
-from services.client.requests import new_entropy, new_request_id
-from services.client.retry import RetryPolicy
+from services.client.requests import new_request_id
+from services.client.retry import Patience, RetryPolicy, is_retriable
 from services.client.streams import resumed
 from services.client.tokens import Credentials, TokenSource
 from services.client.updates import MatchUpdate, UpdateReader
+from services.common.errors import ApiError
 from services.common.prompts_wire import answer_to_wire
 
 _PAGE = 200
@@ -77,6 +79,7 @@ class Client:
         self._caller: Caller[match_pb2_grpc.MatchServiceAsyncStub] = Caller(
             _match_stub, channels, credentials, policy
         )
+        self._pledges = Pledges(self._caller)
         self.replays = ReplayCalls(replay_channels, credentials, policy)
 
     async def __aenter__(self) -> Self:
@@ -145,24 +148,67 @@ class Client:
         entropy: bytes | None = None,
         request_id: str | None = None,
     ) -> Joined:
-        """Take a seat (0: the first free one) and add the seat's own entropy to the dice."""
+        """Take a seat (0: the first free one) and add the seat's own entropy to the dice.
+
+        The server gets a commitment to it first. Any watch of this client reveals the entropy by
+        itself once it sees that every seat is taken; `start` and `reveal` do so too. Until then
+        this client alone knows it: if it ends before, only somebody who still has what was given
+        as `entropy` (16 to 64 bytes; None: drawn here; b"": none at all) can reveal it, else the
+        match cannot begin and its host should abandon it.
+        """
         request = match_pb2.JoinMatchRequest(
-            request_id=request_id or new_request_id(),
-            match_id=match_id,
-            name=name,
-            entropy=new_entropy() if entropy is None else entropy,
-            seat=seat,
+            request_id=request_id or new_request_id(), match_id=match_id, name=name, seat=seat
         )
-        response = await self._caller.call(lambda stub: stub.JoinMatch, request)
+        if entropy == b"":
+            response = await self._caller.call(lambda stub: stub.JoinMatch, request)
+            return Joined(response.seat, receipt_from_wire(response.receipt))
+        pledge = self._pledges.make(match_id, entropy)
+        request.entropy_commitment = pledge.commitment
+        try:
+            response = await self._caller.call(lambda stub: stub.JoinMatch, request)
+        except ApiError as error:
+            # Of an unknown outcome the pledge is kept, for the next attempt.
+            if not is_retriable(error) and not pledge.seat:
+                self._pledges.drop(pledge)
+            raise
+        self._pledges.took(pledge, response.seat)
         return Joined(response.seat, receipt_from_wire(response.receipt))
 
+    async def reveal(self, match_id: str, *, entropy: bytes | None = None) -> Receipt:
+        """Reveal the entropy that `join` committed to, once every seat is taken.
+
+        Looks at the commits of the match first: they must say that every seat is taken, the own
+        one by this client's commitment. `entropy`: what was given to `join`, in a client that was
+        made anew. Raises ApiError (ENTROPY_TOO_EARLY, NOTHING_TO_REVEAL, …) and ChainBroken.
+        """
+        return await self._pledges.reveal(match_id, entropy)
+
     async def start(self, match_id: str, *, request_id: str | None = None) -> Receipt:
-        """Start the match; for its host, once every seat is taken."""
+        """Start the match; for its host, once every seat is taken. May be repeated.
+
+        Reveals this client's own entropy, and waits, as long as its RetryPolicy allows, for the
+        other seats to reveal theirs: ENTROPY_MISSING names those that did not.
+        """
+        pledge = self._pledges.get(match_id)
+        if pledge is not None and not pledge.is_revealed:
+            try:
+                await self.reveal(match_id)
+            except ApiError as error:
+                if error.reason not in ("ENTROPY_TOO_EARLY", "NOTHING_TO_REVEAL"):
+                    raise
         request = match_pb2.StartMatchRequest(
-            request_id=request_id or new_request_id(), match_id=match_id
+            request_id=request_id or f"start.{match_id}", match_id=match_id
         )
-        response = await self._caller.call(lambda stub: stub.StartMatch, request)
-        return receipt_from_wire(response.receipt)
+        patience = Patience(self._policy)
+        while True:
+            try:
+                response = await self._caller.call(lambda stub: stub.StartMatch, request)
+            except ApiError as error:
+                if error.reason != "ENTROPY_MISSING":
+                    raise
+                await patience.pause(error)
+            else:
+                return receipt_from_wire(response.receipt)
 
     async def answer(
         self, match_id: str, prompt_id: str, answer: Answer, *, request_id: str | None = None
@@ -204,10 +250,12 @@ class Client:
         """The match's commits from `from_sequence` on, to its end: each once, without a gap.
 
         Goes on by itself when the server is lost and found again. With `fold`, which needs the
-        match from its start, each update carries the state after it. Raises ChainBroken when the
-        commits do not form one hash chain.
+        match from its start, each update carries the state after it. Reveals the entropy that
+        this client joined with when it is time. Raises ChainBroken when the commits do not form one
+        hash chain, or the own seat is not as this client took it.
         """
         reader = UpdateReader(match_id, from_sequence, fold=fold)
+        observer = self._pledges.observe(match_id, from_sequence)
 
         def request() -> match_pb2.WatchMatchRequest:
             return match_pb2.WatchMatchRequest(
@@ -220,11 +268,12 @@ class Client:
         async for response in responses:
             update = reader.read(response.update)
             if update is not None:
+                await observer.saw(update)
                 yield update
 
     def play(self) -> PlayStream:
         """The fast path, one stream for many matches: `async with client.play() as stream`."""
-        return PlayStream(self._caller)
+        return PlayStream(self._caller, self._pledges)
 
 
 def _match_stub(channel: grpc.aio.Channel) -> match_pb2_grpc.MatchServiceAsyncStub:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine import Answer, MatchState, Prompt, Seat, state_hash
@@ -26,7 +26,7 @@ class Player:
     client: Client
     bot: Bot
     name: str = ""
-    # The seat's own randomness; None: fresh from the system.
+    # The seat's own randomness; None: fresh from the system. b"": none.
     entropy: bytes | None = None
 
 
@@ -68,7 +68,9 @@ async def open_match(
     options: Mapping[str, str] | None = None,
     request_id: str | None = None,
 ) -> str:
-    """Create a match, seat the players in order, start it; return its id."""
+    """Create a match, seat the players in order, have them reveal what they bring to the dice,
+    start it; return its id.
+    """
     created = await host.create(
         game, len(players), preset=preset, options=options, request_id=request_id
     )
@@ -76,8 +78,16 @@ async def open_match(
         await player.client.join(
             created.match_id, name=player.name, seat=seat, entropy=player.entropy
         )
+    await reveal_all(created.match_id, players)
     await host.start(created.match_id)
     return created.match_id
+
+
+async def reveal_all(match_id: str, players: Iterable[Player]) -> None:
+    """Reveal what the players brought to the dice, once all are seated."""
+    for player in players:
+        if player.entropy != b"":
+            await player.client.reveal(match_id)
 
 
 async def take_part(

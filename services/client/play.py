@@ -24,6 +24,7 @@ import grpc.aio
 from diceledger.match.v1 import match_pb2, match_pb2_grpc
 from engine import Answer
 from services.client.calls import Caller
+from services.client.pledges import Pledges
 from services.client.receipts import Receipt, receipt_from_wire
 from services.client.requests import new_request_id
 from services.client.retry import Patience, is_retriable
@@ -75,8 +76,11 @@ class _Watch:
 class PlayStream:
     """One `Play` stream of one caller; an async context manager."""
 
-    def __init__(self, caller: Caller[match_pb2_grpc.MatchServiceAsyncStub]) -> None:
+    def __init__(
+        self, caller: Caller[match_pb2_grpc.MatchServiceAsyncStub], pledges: Pledges
+    ) -> None:
         self._caller = caller
+        self._pledges = pledges
         self._pending: dict[str, _Pending] = {}
         self._watches: dict[str, _Watch] = {}
         self._outbox: asyncio.Queue[match_pb2.PlayRequest] | None = None
@@ -139,6 +143,7 @@ class PlayStream:
         """
         assert match_id not in self._watches, "this stream watches the match already"
         reader = UpdateReader(match_id, from_sequence, fold=fold)
+        observer = self._pledges.observe(match_id, from_sequence)
         watch = _Watch(match_id, reader.next_sequence)
         self._watches[match_id] = watch
         if self._failure is not None:
@@ -151,6 +156,7 @@ class PlayStream:
                     raise item
                 update = reader.read(item)
                 if update is not None:
+                    await observer.saw(update)
                     yield update
         finally:
             del self._watches[match_id]

@@ -4,6 +4,7 @@ import secrets
 
 _ID_BYTES = 12
 ENTROPY_BYTES = 32
+ENTROPY_LENGTHS = range(16, 65)
 
 
 def new_request_id() -> str:

@@ -117,8 +117,8 @@ _ROWS: Final = (
     Reason(
         "BAD_ENTROPY",
         StatusCode.INVALID_ARGUMENT,
-        "entropy must be empty or 16 to 64 bytes.",
-        "entropy 须为空或 16 至 64 字节。",
+        "entropy is 16 to 64 bytes, or a commitment of 32, and must fit the seat's commitment.",
+        "entropy 须为 16 至 64 字节，或 32 字节的承诺，且须与座位的承诺一致。",
     ),
     Reason(
         "BAD_NAME",
@@ -205,6 +205,24 @@ _ROWS: Final = (
         StatusCode.FAILED_PRECONDITION,
         "There are free seats.",
         "还有空座位。",
+    ),
+    Reason(
+        "ENTROPY_TOO_EARLY",
+        StatusCode.FAILED_PRECONDITION,
+        "Entropy is revealed once every seat is taken.",
+        "所有座位坐满后才能公布 entropy。",
+    ),
+    Reason(
+        "ENTROPY_MISSING",
+        StatusCode.FAILED_PRECONDITION,
+        "Seats have not revealed their entropy yet.",
+        "有座位尚未公布 entropy。",
+    ),
+    Reason(
+        "NOTHING_TO_REVEAL",
+        StatusCode.FAILED_PRECONDITION,
+        "The seat has no entropy to reveal, or has revealed it already.",
+        "该座位没有待公布的 entropy，或已经公布。",
     ),
     Reason(
         "NOT_IN_LOBBY",

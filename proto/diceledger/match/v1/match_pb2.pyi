@@ -302,14 +302,22 @@ class JoinMatchRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     ENTROPY_FIELD_NUMBER: _builtins.int
     SEAT_FIELD_NUMBER: _builtins.int
+    ENTROPY_COMMITMENT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     match_id: _builtins.str
     name: _builtins.str
     """The name shown at the table; empty: the token's name or subject."""
     entropy: _builtins.bytes
-    """16 to 64 random bytes that go into every roll of the match; may be empty."""
+    """16 to 64 random bytes that go into every roll of the match; may be empty. Whoever joins later sees
+    them: a seat that wants to be sure of the dice sends a commitment instead.
+    """
     seat: _builtins.int
     """0: the first free seat."""
+    entropy_commitment: _builtins.bytes
+    """SHA-256 of "diceledger.entropy.v1" followed by the entropy, which RevealEntropy brings once every
+    seat is taken; only one of the two. Reveal it only after you saw in the match's commits that all
+    seats are taken and that yours holds this commitment.
+    """
     def __init__(
         self,
         *,
@@ -318,10 +326,11 @@ class JoinMatchRequest(_message.Message):
         name: _builtins.str = ...,
         entropy: _builtins.bytes = ...,
         seat: _builtins.int = ...,
+        entropy_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entropy", b"entropy", "match_id", b"match_id", "name", b"name", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entropy", b"entropy", "entropy_commitment", b"entropy_commitment", "match_id", b"match_id", "name", b"name", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -349,6 +358,52 @@ class JoinMatchResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JoinMatchResponse: _TypeAlias = JoinMatchResponse  # noqa: Y015
+
+@_typing.final
+class RevealEntropyRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    MATCH_ID_FIELD_NUMBER: _builtins.int
+    ENTROPY_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    match_id: _builtins.str
+    entropy: _builtins.bytes
+    """What the seat committed to when it joined; 16 to 64 bytes."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        match_id: _builtins.str = ...,
+        entropy: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entropy", b"entropy", "match_id", b"match_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevealEntropyRequest: _TypeAlias = RevealEntropyRequest  # noqa: Y015
+
+@_typing.final
+class RevealEntropyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIPT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def receipt(self) -> Global___Receipt: ...
+    def __init__(
+        self,
+        *,
+        receipt: Global___Receipt | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevealEntropyResponse: _TypeAlias = RevealEntropyResponse  # noqa: Y015
 
 @_typing.final
 class StartMatchRequest(_message.Message):

@@ -52,6 +52,11 @@ class MatchServiceStub:
                 request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.JoinMatchRequest.SerializeToString,
                 response_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.JoinMatchResponse.FromString,
                 _registered_method=True)
+        self.RevealEntropy = channel.unary_unary(
+                '/diceledger.match.v1.MatchService/RevealEntropy',
+                request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.RevealEntropyRequest.SerializeToString,
+                response_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.RevealEntropyResponse.FromString,
+                _registered_method=True)
         self.StartMatch = channel.unary_unary(
                 '/diceledger.match.v1.MatchService/StartMatch',
                 request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.StartMatchRequest.SerializeToString,
@@ -105,14 +110,21 @@ class MatchServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def JoinMatch(self, request, context):
-        """Takes a seat for the caller, with the seat's own entropy for the dice.
+        """Takes a seat for the caller, with the seat's own entropy for the dice or a commitment to it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevealEntropy(self, request, context):
+        """Opens the commitment of the caller's seat, once every seat is taken.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StartMatch(self, request, context):
-        """Starts the match; for its host, when every seat is taken.
+        """Starts the match; for its host, when every seat is taken and every commitment opened.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -169,6 +181,11 @@ def add_MatchServiceServicer_to_server(servicer, server):
                     servicer.JoinMatch,
                     request_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.JoinMatchRequest.FromString,
                     response_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.JoinMatchResponse.SerializeToString,
+            ),
+            'RevealEntropy': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevealEntropy,
+                    request_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.RevealEntropyRequest.FromString,
+                    response_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.RevealEntropyResponse.SerializeToString,
             ),
             'StartMatch': grpc.unary_unary_rpc_method_handler(
                     servicer.StartMatch,
@@ -285,6 +302,33 @@ class MatchService:
             '/diceledger.match.v1.MatchService/JoinMatch',
             diceledger_dot_match_dot_v1_dot_match__pb2.JoinMatchRequest.SerializeToString,
             diceledger_dot_match_dot_v1_dot_match__pb2.JoinMatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevealEntropy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diceledger.match.v1.MatchService/RevealEntropy',
+            diceledger_dot_match_dot_v1_dot_match__pb2.RevealEntropyRequest.SerializeToString,
+            diceledger_dot_match_dot_v1_dot_match__pb2.RevealEntropyResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,9 +41,11 @@ class MatchServiceStub:
     CreateMatch: _grpc.UnaryUnaryMultiCallable[_match_pb2.CreateMatchRequest, _match_pb2.CreateMatchResponse]
     """Opens a match in its lobby; the caller is its host (and takes no seat by that)."""
     JoinMatch: _grpc.UnaryUnaryMultiCallable[_match_pb2.JoinMatchRequest, _match_pb2.JoinMatchResponse]
-    """Takes a seat for the caller, with the seat's own entropy for the dice."""
+    """Takes a seat for the caller, with the seat's own entropy for the dice or a commitment to it."""
+    RevealEntropy: _grpc.UnaryUnaryMultiCallable[_match_pb2.RevealEntropyRequest, _match_pb2.RevealEntropyResponse]
+    """Opens the commitment of the caller's seat, once every seat is taken."""
     StartMatch: _grpc.UnaryUnaryMultiCallable[_match_pb2.StartMatchRequest, _match_pb2.StartMatchResponse]
-    """Starts the match; for its host, when every seat is taken."""
+    """Starts the match; for its host, when every seat is taken and every commitment opened."""
     SubmitAnswer: _grpc.UnaryUnaryMultiCallable[_match_pb2.SubmitAnswerRequest, _match_pb2.SubmitAnswerResponse]
     """Answers an open prompt of the caller's seat."""
     GetMatch: _grpc.UnaryUnaryMultiCallable[_match_pb2.GetMatchRequest, _match_pb2.GetMatchResponse]
@@ -67,9 +69,11 @@ class MatchServiceAsyncStub(MatchServiceStub):
     CreateMatch: _aio.UnaryUnaryMultiCallable[_match_pb2.CreateMatchRequest, _match_pb2.CreateMatchResponse]  # type: ignore[assignment]
     """Opens a match in its lobby; the caller is its host (and takes no seat by that)."""
     JoinMatch: _aio.UnaryUnaryMultiCallable[_match_pb2.JoinMatchRequest, _match_pb2.JoinMatchResponse]  # type: ignore[assignment]
-    """Takes a seat for the caller, with the seat's own entropy for the dice."""
+    """Takes a seat for the caller, with the seat's own entropy for the dice or a commitment to it."""
+    RevealEntropy: _aio.UnaryUnaryMultiCallable[_match_pb2.RevealEntropyRequest, _match_pb2.RevealEntropyResponse]  # type: ignore[assignment]
+    """Opens the commitment of the caller's seat, once every seat is taken."""
     StartMatch: _aio.UnaryUnaryMultiCallable[_match_pb2.StartMatchRequest, _match_pb2.StartMatchResponse]  # type: ignore[assignment]
-    """Starts the match; for its host, when every seat is taken."""
+    """Starts the match; for its host, when every seat is taken and every commitment opened."""
     SubmitAnswer: _aio.UnaryUnaryMultiCallable[_match_pb2.SubmitAnswerRequest, _match_pb2.SubmitAnswerResponse]  # type: ignore[assignment]
     """Answers an open prompt of the caller's seat."""
     GetMatch: _aio.UnaryUnaryMultiCallable[_match_pb2.GetMatchRequest, _match_pb2.GetMatchResponse]  # type: ignore[assignment]
@@ -108,7 +112,15 @@ class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _match_pb2.JoinMatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_match_pb2.JoinMatchResponse, _abc.Awaitable[_match_pb2.JoinMatchResponse]]:
-        """Takes a seat for the caller, with the seat's own entropy for the dice."""
+        """Takes a seat for the caller, with the seat's own entropy for the dice or a commitment to it."""
+
+    @_abc_1.abstractmethod
+    def RevealEntropy(
+        self,
+        request: _match_pb2.RevealEntropyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_match_pb2.RevealEntropyResponse, _abc.Awaitable[_match_pb2.RevealEntropyResponse]]:
+        """Opens the commitment of the caller's seat, once every seat is taken."""
 
     @_abc_1.abstractmethod
     def StartMatch(
@@ -116,7 +128,7 @@ class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _match_pb2.StartMatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_match_pb2.StartMatchResponse, _abc.Awaitable[_match_pb2.StartMatchResponse]]:
-        """Starts the match; for its host, when every seat is taken."""
+        """Starts the match; for its host, when every seat is taken and every commitment opened."""
 
     @_abc_1.abstractmethod
     def SubmitAnswer(
