@@ -121,11 +121,13 @@ class Serving:
     # With the real ports.
     settings: Settings
     nodes: Sequence[Node]
+    # What else may break down.
+    others: Sequence[FailingNode] = ()
 
     async def failed(self) -> str:
         """Wait until a node breaks down for good; return the reason, a sentence."""
         failing = [node.failed for node in self.nodes if isinstance(node, FailingNode)]
-        return await first_of(*failing)
+        return await first_of(*failing, *(other.failed for other in self.others))
 
 
 async def first_of(*failures: Callable[[], Awaitable[str]]) -> str:

@@ -3,7 +3,8 @@
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from redis.asyncio import Redis
@@ -68,10 +69,17 @@ async def service_process(role: Role, settings: Settings) -> AsyncIterator[Servi
         with log_errors():
             await log.start()
 
-        def build(actual: Settings) -> list[Node]:
-            return [_node(role, actual, log, redis, keys, metrics)]
+        # A replay process owns nothing.
+        groups = {"match": settings.owners_group, "projector": _PROJECTOR_GROUP}
+        owning: list[KafkaOwnership] = []
 
-        yield await stack.enter_async_context(serving(settings, metrics, _SERVICES[role], build))
+        def build(actual: Settings) -> list[Node]:
+            if role in groups:
+                owning.append(_ownership(actual, groups[role], metrics))
+            return [_node(role, actual, log, redis, keys, metrics, owning)]
+
+        served = await stack.enter_async_context(serving(settings, metrics, _SERVICES[role], build))
+        yield replace(served, others=owning)
 
 
 def _node(
@@ -81,13 +89,14 @@ def _node(
     redis: Redis,
     keys: KeyRing | None,
     metrics: Metrics,
+    owning: Sequence[KafkaOwnership],
 ) -> Node:
     # Each service is loaded only by the process that runs it.
     if role == "match":
         from services.match.node import MatchNode
 
         assert keys is not None, "the settings of a match process name its keys"
-        ownership = _ownership(settings, settings.owners_group)
+        (ownership,) = owning
         return MatchNode(
             settings=settings,
             log=log,
@@ -99,17 +108,18 @@ def _node(
     if role == "projector":
         from services.projector import Projector
 
-        ownership = _ownership(settings, _PROJECTOR_GROUP)
+        (ownership,) = owning
         return Projector(log=log, redis=redis, metrics=metrics, ownership=ownership)
     from services.replay import ReplayNode
 
     return ReplayNode(settings=settings, log=log, redis=redis, metrics=metrics)
 
 
-def _ownership(settings: Settings, group: str) -> KafkaOwnership:
+def _ownership(settings: Settings, group: str, metrics: Metrics) -> KafkaOwnership:
     return KafkaOwnership(
         kafka_options(settings),
         group=group,
         address=str(settings.advertise),
         session_timeout_ms=settings.session_timeout_ms,
+        on_given_up=metrics.given_up.inc,
     )

@@ -81,6 +81,11 @@ class Metrics:
             "Commands accepted and not answered yet.",
             registry=self.registry,
         )
+        self.given_up = Counter(
+            "diceledger_memberships_given_up_total",
+            "Memberships in the consumer group that were thrown away for a new one.",
+            registry=self.registry,
+        )
         self.incidents = Counter(
             "diceledger_incidents_total",
             "Unexpected exceptions that callers saw as INTERNAL.",

@@ -298,6 +298,12 @@ class Settings:
     live_matches_max: int = _setting(
         "LIVE_MATCHES_MAX", _whole(1, 1_000_000), 20_000, "Unfinished matches held in memory."
     )
+    lobby_s: int = _setting(
+        "LOBBY_S",
+        _whole(60, 30 * 86_400),
+        86_400,
+        "Seconds after which a match that nobody starts ends by itself.",
+    )
     streams_max: int = _setting(
         "STREAMS_MAX", _whole(1, 100_000), 1_000, "Calls at a time on one connection."
     )

@@ -40,6 +40,8 @@ from engine import (
     SeatTaken,
     SeedRevealed,
     Session,
+    StandingAnswerDropped,
+    StandingAnswerSet,
     commitment,
     find_game,
     fold,
@@ -369,7 +371,12 @@ def _check_cause(at: int, cause: Cause, fact: Fact, people: dict[int, str]) -> N
             who = people.get(0, "")
         case "answer" | "timeout", Answered():
             who = _check_answer(at, cause, fact, people)
-        case "create" | "join" | "start" | "answer" | "timeout", _:
+        case "standing", StandingAnswerSet() | StandingAnswerDropped():
+            who = _check_standing(at, cause, fact, people)
+        case "abandon", SeedRevealed():
+            # When time is over the process ends a lobby, else its host.
+            who = cause.actor if cause.how is How.TIMEOUT else people.get(0, "")
+        case "create" | "join" | "start" | "answer" | "timeout" | "standing" | "abandon", _:
             tag = str(type(fact).__struct_config__.tag)
             raise _Fault(at, f"its cause is {cause.command!r}, and it begins with {tag!r}")
         case _:
@@ -377,6 +384,22 @@ def _check_cause(at: int, cause: Cause, fact: Fact, people: dict[int, str]) -> N
             return
     if cause.actor != who:
         raise _Fault(at, f"{cause.command} was for another than the actor of its cause to say")
+
+
+def _check_standing(
+    at: int, cause: Cause, fact: StandingAnswerSet | StandingAnswerDropped, people: dict[int, str]
+) -> str:
+    """What was set is what the cause holds; return who might set it."""
+    if fact.seat != cause.seat:
+        raise _Fault(at, f"it is of seat {fact.seat}, its cause of seat {cause.seat}")
+    try:
+        said = answer_from_wire(match_pb2.Answer.FromString(cause.answer)) if cause.answer else None
+    except (DecodeError, Refusal) as error:
+        raise _Fault(at, "the answer in its cause cannot be read") from error
+    standing = fact.standing if isinstance(fact, StandingAnswerSet) else None
+    if (None if standing is None else getattr(standing, "answer", None)) != said:
+        raise _Fault(at, "the answer in its cause is not the one that was recorded")
+    return people.get(fact.seat, "")
 
 
 def _check_answer(at: int, cause: Cause, fact: Answered, people: dict[int, str]) -> str:
@@ -435,6 +458,10 @@ def _check_lobby(record: _Record) -> None:
             if len(seats) != created.seats:
                 raise _Fault(at, f"{len(seats)} of {created.seats} seats were taken at the start")
             return
+        match record.facts[index:]:
+            case [SeedRevealed(), MatchEnded(winners=())]:
+                # Abandoned: nobody started it.
+                return
         if not isinstance(fact, SeatTaken):
             raise _Fault(at, f"{record.shown(fact)} before the match was started")
         if fact.seat in seats or not 1 <= fact.seat <= created.seats:

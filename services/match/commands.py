@@ -88,14 +88,38 @@ class Submit(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetStanding(Command):
+    """Answer the seat's prompts of a kind so from now on; no answer: ask again."""
+
+    kind: str
+    answer: Answer | None
+    below: int
+    request: match_pb2.SetStandingAnswerRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abandon(Command):
+    """End a match that has not begun: its host wants it."""
+
+    request: match_pb2.AbandonMatchRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expire(Command):
     """Answer a prompt by its default: the time is over. Comes from the process itself."""
 
     prompt: Prompt
 
 
-PlayerCommand = Create | Join | Start | Submit
-AnyCommand = PlayerCommand | Expire
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireLobby(Command):
+    """End a match that has not begun: the time is over. Comes from the process itself."""
+
+
+PlayerCommand = Create | Join | Start | Submit | SetStanding | Abandon
+# Those on matches that are there already.
+LaterCommand = Join | Start | Submit | SetStanding | Abandon | Expire | ExpireLobby
+AnyCommand = Create | LaterCommand
 
 
 def name_of(command: AnyCommand) -> str:
@@ -111,6 +135,10 @@ def name_of(command: AnyCommand) -> str:
             return "answer"
         case Expire():
             return "timeout"
+        case SetStanding():
+            return "standing"
+        case Abandon() | ExpireLobby():
+            return "abandon"
         case _:
             assert_never(command)
 
@@ -204,25 +232,74 @@ def read_submit(request: match_pb2.SubmitAnswerRequest, caller: Caller) -> Submi
     match_id = checked_match_id(request.match_id)
     if not _PROMPT_ID.fullmatch(request.prompt_id):
         raise refuse("BAD_REQUEST", "prompt_id names no prompt.", field="prompt_id")
-    picks, amounts = request.answer.selection.options, request.answer.allocation.amounts
-    if max(len(picks), len(amounts)) > ITEMS_MAX or any(len(p) > TEXT_MAX for p in picks):
-        raise refuse("ILLEGAL_ANSWER", "The answer is too long.", field="answer")
-    try:
-        answer = answer_from_wire(request.answer)
-    except Refusal as refusal:
-        raise api_error(refusal) from None
-    number = "" if answer.number is None else answer.number
+    answer = _answer(request.answer)
     return Submit(
         match_id=match_id,
         actor=caller.subject,
         request_id=request_id,
-        digest=_digest(
-            *("answer", match_id, request.prompt_id),
-            *(len(picks), *picks, number, len(amounts), *amounts),
-        ),
+        digest=_digest("answer", match_id, request.prompt_id, *_said(answer)),
         prompt_id=request.prompt_id,
         answer=answer,
         request=request,
+    )
+
+
+def _answer(wire: match_pb2.Answer) -> Answer:
+    picks, amounts = wire.selection.options, wire.allocation.amounts
+    if max(len(picks), len(amounts)) > ITEMS_MAX or any(len(p) > TEXT_MAX for p in picks):
+        raise refuse("ILLEGAL_ANSWER", "The answer is too long.", field="answer")
+    try:
+        return answer_from_wire(wire)
+    except Refusal as refusal:
+        raise api_error(refusal) from None
+
+
+def _said(answer: Answer | None) -> list[str | int | bytes]:
+    """The content of an answer, for its digest."""
+    if answer is None:
+        return []
+    number = "" if answer.number is None else answer.number
+    return [len(answer.picks), *answer.picks, number, len(answer.amounts), *answer.amounts]
+
+
+def read_standing(request: match_pb2.SetStandingAnswerRequest, caller: Caller) -> SetStanding:
+    """Check a SetStandingAnswerRequest, as far as that is possible without knowing the match."""
+    request_id = _request_id(request.request_id)
+    match_id = checked_match_id(request.match_id)
+    _text("kind", request.kind, "BAD_STANDING_ANSWER")
+    answer = _answer(request.answer) if request.HasField("answer") else None
+    return SetStanding(
+        match_id=match_id,
+        actor=caller.subject,
+        request_id=request_id,
+        digest=_digest("standing", match_id, request.kind, request.below, *_said(answer)),
+        kind=request.kind,
+        answer=answer,
+        below=request.below,
+        request=request,
+    )
+
+
+def read_abandon(request: match_pb2.AbandonMatchRequest, caller: Caller) -> Abandon:
+    """Check an AbandonMatchRequest."""
+    request_id = _request_id(request.request_id)
+    match_id = checked_match_id(request.match_id)
+    return Abandon(
+        match_id=match_id,
+        actor=caller.subject,
+        request_id=request_id,
+        digest=_digest("abandon", match_id),
+        request=request,
+    )
+
+
+def expire_lobby(match_id: str) -> ExpireLobby:
+    """The command that ends a match that nobody started in time."""
+    return ExpireLobby(
+        match_id=match_id,
+        actor="",
+        request_id="timeout:lobby",
+        digest=_digest("timeout", match_id, "lobby"),
     )
 
 
@@ -305,7 +382,7 @@ def create_session(command: Create, *, seed: bytes, key_id: str) -> tuple[Sessio
     return session, Decision(step, _cause(command, 0))
 
 
-def decide(session: Session, command: Join | Start | Submit | Expire, seat: int) -> Decision:
+def decide(session: Session, command: LaterCommand, seat: int) -> Decision:
     """Apply the command to the session; `seat` is the actor's, 0 when it has none.
 
     Raises ApiError or engine.Refusal, then nothing was changed; after any other exception the
@@ -331,6 +408,19 @@ def decide(session: Session, command: Join | Start | Submit | Expire, seat: int)
             prompt = command.prompt
             step = session.answer(prompt.id, prompt.seat, prompt.default)
             return Decision(step, _cause(command, prompt.seat))
+        case SetStanding():
+            if not seat:
+                raise refuse("NOT_A_PLAYER")
+            step = session.set_standing_answer(
+                Seat(seat), command.kind, command.answer, below=command.below
+            )
+            return Decision(step, _cause(command, seat))
+        case Abandon() | ExpireLobby():
+            if isinstance(command, Abandon) and session.state.host != command.actor:
+                raise refuse("NOT_HOST")
+            if session.state.status != "lobby":
+                raise refuse("NOT_IN_LOBBY")
+            return Decision(session.abandon(), _cause(command, 0))
         case _:
             assert_never(command)
 
@@ -345,6 +435,10 @@ def _cause(command: AnyCommand, seat: int) -> Cause:
         answer = answer_to_wire(command.prompt.default, command.prompt.form).SerializeToString(
             deterministic=True
         )
+    elif isinstance(command, SetStanding):
+        answer = command.request.answer.SerializeToString(deterministic=True)
+    elif isinstance(command, ExpireLobby):
+        how = How.TIMEOUT
     return Cause(
         request_id=command.request_id,
         actor=command.actor,

@@ -16,7 +16,15 @@ from diceledger.match.v1 import match_pb2, match_pb2_grpc
 from services.common.auth import Caller
 from services.common.errors import Locale, StartupError
 from services.common.settings import Settings
-from services.match.commands import Create, Join, PlayerCommand, Start, Submit
+from services.match.commands import (
+    Abandon,
+    Create,
+    Join,
+    PlayerCommand,
+    SetStanding,
+    Start,
+    Submit,
+)
 from services.match.outcomes import Applied
 from services.match.watch import RemoteFeed, passed_on
 
@@ -99,6 +107,11 @@ class Forwarder:
                     return _applied((await stub.StartMatch(command.request, **options)).receipt)
                 case Submit():
                     return _applied((await stub.SubmitAnswer(command.request, **options)).receipt)
+                case SetStanding():
+                    done = await stub.SetStandingAnswer(command.request, **options)
+                    return _applied(done.receipt)
+                case Abandon():
+                    return _applied((await stub.AbandonMatch(command.request, **options)).receipt)
         except grpc.aio.AioRpcError as error:
             raise passed_on(error) from error
 

@@ -38,6 +38,8 @@ class Limits:
     watch_lag: int = 500
     # … and so is one whose connection takes nothing for so long.
     write_stall_s: float = 20.0
+    # A match that nobody starts ends so long after the last player took a seat.
+    lobby_s: float = 86_400.0
     # How long a query waits until the read model has got to its position.
     views_wait_s: float = 2.0
     # How long a command waits for a partition that is being taken over.
@@ -64,6 +66,7 @@ class Limits:
             watchers_per_caller=settings.watchers_per_caller_max,
             live_matches=settings.live_matches_max,
             lobbies=5 * settings.live_matches_max,
+            lobby_s=settings.lobby_s,
         )
 
 

@@ -11,6 +11,7 @@ import grpc.aio
 from redis.asyncio import Redis
 
 from services.common.errors import ApiError, incident, refuse
+from services.common.factcodec import codec
 from services.common.keys import KeyRing
 from services.common.log import Log, LogUnavailable, Ownership, partition_of
 from services.common.metrics import Metrics
@@ -103,6 +104,8 @@ class MatchNode:
 
     async def start(self) -> None:
         """Take part in the sharing of the partitions; they are served as they come."""
+        # Loaded now, so that a broken installation is found before the first command.
+        codec()
         self._spawn(self._sweep())
         await self._ownership.start(self)
 

@@ -35,13 +35,14 @@ from services.match.commands import (
     Create,
     Decision,
     Expire,
-    Join,
+    ExpireLobby,
+    LaterCommand,
     Start,
-    Submit,
     api_error,
     create_session,
     decide,
     expire,
+    expire_lobby,
     name_of,
 )
 from services.match.limits import Limits
@@ -57,9 +58,9 @@ _logger = logging.getLogger(__name__)
 # A command whose commit did not count is decided anew this often before the caller hears of it.
 _ATTEMPTS: Final = 3
 _EXPIRE_AGAIN_S: Final = 1.0
-# Reasons for which a prompt need not be expired any more.
+# Reasons for which there is nothing to expire any more.
 _OVERTAKEN: Final = frozenset(
-    {"PROMPT_CLOSED", "MATCH_FINISHED", "MATCH_NOT_FOUND", "MATCH_FROZEN"}
+    {"PROMPT_CLOSED", "NOT_IN_LOBBY", "MATCH_FINISHED", "MATCH_NOT_FOUND", "MATCH_FROZEN"}
 )
 
 
@@ -415,13 +416,11 @@ class PartitionOwner:
             match.drop_session()
             raise
 
-    async def _decide(
-        self, match: LiveMatch, session: Session, command: Join | Start | Submit | Expire
-    ) -> Applied:
+    async def _decide(self, match: LiveMatch, session: Session, command: LaterCommand) -> Applied:
         # From here to the append nothing waits: what was decided fits the head of the match.
         decision = decide(session, command, match.seats.get(command.actor, 0))
         last = match.commits[-1]
-        deadline_ms = _deadline_ms(session, decision, match, last)
+        deadline_ms = self._deadline_ms(session, decision, match)
         commit = self._commit(command, decision, last.ruleset, deadline_ms)
         return self._applied(commit, await self._append(commit, session))
 
@@ -435,7 +434,8 @@ class PartitionOwner:
         created = decision.step.facts[0]
         assert isinstance(created, MatchCreated), created
         ruleset = Ruleset(created.game, created.expansions, created.revision)
-        commit = self._commit(command, decision, ruleset, 0)
+        deadline_ms = _now_ms() + round(self._parts.limits.lobby_s * 1000)
+        commit = self._commit(command, decision, ruleset, deadline_ms)
         return self._applied(commit, await self._append(commit, session))
 
     def _commit(
@@ -456,9 +456,24 @@ class PartitionOwner:
             previous_hash=head.hash if head else b"",
             ruleset=ruleset,
             deadline_ms=deadline_ms,
-            recorded_at_ms=time.time_ns() // 1_000_000,
+            recorded_at_ms=_now_ms(),
             final=isinstance(facts[-1], MatchEnded),
         )
+
+    def _deadline_ms(self, session: Session, decision: Decision, match: LiveMatch) -> int:
+        """When open prompts are answered by default, or the lobby is abandoned; 0: never.
+
+        A step that asks nothing new gives nobody more time.
+        """
+        state, waiting, last = session.state, decision.step.waiting, match.commits[-1]
+        if state.status == "lobby":
+            return _now_ms() + round(self._parts.limits.lobby_s * 1000)
+        if not state.answer_timeout_s or not waiting:
+            return 0
+        known = {prompt.id for prompt in match.waiting}
+        if last.deadline_ms and all(prompt.id in known for prompt in waiting):
+            return last.deadline_ms
+        return _now_ms() + state.answer_timeout_s * 1000
 
     async def _append(self, commit: ParsedCommit, session: Session) -> int:
         assert session.facts == commit.first_fact + commit.fact_count, (
@@ -509,14 +524,17 @@ class PartitionOwner:
         self._spawn(self._expire(match_id))
 
     async def _expire(self, match_id: str) -> None:
-        """Answer every prompt that is open by its default."""
+        """Answer every prompt that is open by its default; end a match that has not begun."""
         loop = asyncio.get_running_loop()
         try:
             match = await self.match(match_id)
             self.session_of(match)
-            for prompt in match.waiting:
+            due: list[Expire | ExpireLobby] = [expire(match_id, each) for each in match.waiting]
+            if not match.started_at:
+                due = [expire_lobby(match_id)]
+            for command in due:
                 outcome: asyncio.Future[Outcome] = loop.create_future()
-                self.submit(expire(match_id, prompt), outcome.set_result)
+                self.submit(command, outcome.set_result)
                 result = await outcome
                 if isinstance(result, ApiError) and result.reason not in _OVERTAKEN:
                     raise result
@@ -539,16 +557,5 @@ def _keep(records: dict[int, ParsedCommit], offset: int, value: bytes) -> None:
         return
 
 
-def _deadline_ms(session: Session, decision: Decision, match: LiveMatch, last: ParsedCommit) -> int:
-    """When the prompts that are open after the step are answered by default; 0: never.
-
-    A step that asks nothing new gives nobody more time.
-    """
-    timeout_s = session.state.answer_timeout_s
-    waiting = decision.step.waiting
-    if not timeout_s or not waiting:
-        return 0
-    known = {prompt.id for prompt in match.waiting}
-    if last.deadline_ms and all(prompt.id in known for prompt in waiting):
-        return last.deadline_ms
-    return time.time_ns() // 1_000_000 + timeout_s * 1000
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -12,8 +12,10 @@ from services.common.errors import ApiError, locale_of
 from services.match.commands import (
     PlayerCommand,
     checked_match_id,
+    read_abandon,
     read_create,
     read_join,
+    read_standing,
     read_start,
     read_submit,
 )
@@ -54,6 +56,8 @@ class MatchServicer:
             "JoinMatch": (self.join_match, match_pb2.JoinMatchRequest),
             "StartMatch": (self.start_match, match_pb2.StartMatchRequest),
             "SubmitAnswer": (self.submit_answer, match_pb2.SubmitAnswerRequest),
+            "SetStandingAnswer": (self.set_standing_answer, match_pb2.SetStandingAnswerRequest),
+            "AbandonMatch": (self.abandon_match, match_pb2.AbandonMatchRequest),
             "GetMatch": (self.get_match, match_pb2.GetMatchRequest),
             "ListMatches": (self.list_matches, match_pb2.ListMatchesRequest),
         }
@@ -120,6 +124,24 @@ class MatchServicer:
         command = self._read("answer", lambda: read_submit(request, origin.caller))
         applied = await self._run(command, origin)
         return match_pb2.SubmitAnswerResponse(receipt=applied.receipt())
+
+    async def set_standing_answer(
+        self, request: match_pb2.SetStandingAnswerRequest, context: Any
+    ) -> match_pb2.SetStandingAnswerResponse:
+        """See the proto."""
+        origin = _origin(context)
+        command = self._read("standing", lambda: read_standing(request, origin.caller))
+        applied = await self._run(command, origin)
+        return match_pb2.SetStandingAnswerResponse(receipt=applied.receipt())
+
+    async def abandon_match(
+        self, request: match_pb2.AbandonMatchRequest, context: Any
+    ) -> match_pb2.AbandonMatchResponse:
+        """See the proto."""
+        origin = _origin(context)
+        command = self._read("abandon", lambda: read_abandon(request, origin.caller))
+        applied = await self._run(command, origin)
+        return match_pb2.AbandonMatchResponse(receipt=applied.receipt())
 
     def _read(self, name: str, read: Callable[[], C]) -> C:
         try:

@@ -20,6 +20,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import (
     AuthorizationError,
+    GroupIdNotFoundError,
     KafkaError,
     SaslAuthenticationFailedError,
     TopicAlreadyExistsError,
@@ -77,6 +78,16 @@ class Topic:
 
     partitions: int
     log_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A consumer group as its coordinator sees it."""
+
+    # Not being rearranged.
+    settled: bool
+    # Which partitions of the topic each member has, by the members' client ids.
+    members: Mapping[str, frozenset[int]]
 
 
 def connect(options: KafkaOptions, make: Callable[[], T]) -> T:
@@ -213,16 +224,24 @@ class Admin:
 
         return await self._call(ask)
 
-    async def group(self, group: str) -> dict[int, str]:
-        """Which member (its client id) has which partition of the topic. Raises LogUnavailable."""
+    async def group(self, group: str) -> Group:
+        """The consumer group `group`; one that does not exist has no members.
 
-        def ask(admin: Any) -> dict[int, str]:
-            members = admin.describe_groups([group])[group]["members"]
-            return {
-                partition: member["client_id"]
-                for member in members
-                for partition in _assigned(member, self._options.topic)
-            }
+        Raises LogUnavailable, also when Kafka does not tell about groups.
+        """
+
+        def ask(admin: Any) -> Group:
+            described = admin.describe_groups([group])[group]
+            error = described["error"]
+            if error and GroupIdNotFoundError.__name__ not in error:
+                raise LogUnavailable(f"Kafka tells nothing about the group {group}: {error}")
+            return Group(
+                settled=described["group_state"] in ("Stable", "Empty", "Dead"),
+                members={
+                    member["client_id"]: _assigned(member, self._options.topic)
+                    for member in described["members"]
+                },
+            )
 
         return await self._call(ask)
 
@@ -326,16 +345,16 @@ def check_topic(options: KafkaOptions, topic: Topic | None, partitions: int | No
     return topic
 
 
-def _assigned(member: Mapping[str, Any], topic: str) -> list[int]:
+def _assigned(member: Mapping[str, Any], topic: str) -> frozenset[int]:
     assignment = member["member_assignment"]
     if not isinstance(assignment, dict):  # empty bytes while the group is being rearranged
-        return []
-    return [
+        return frozenset()
+    return frozenset(
         partition
         for entry in assignment["assigned_partitions"]
         if entry["topic"] == topic
         for partition in entry["partitions"]
-    ]
+    )
 
 
 class _Quiet(logging.Handler):

@@ -169,7 +169,9 @@ class CommitHeader(_message.Message):
     recorded_at_ms: _builtins.int
     """Wall clock of the writer, milliseconds since 1970 (information only; nothing is decided by it)."""
     deadline_ms: _builtins.int
-    """When the open prompts are answered by their defaults; milliseconds since 1970, 0: never."""
+    """When the open prompts are answered by their defaults, or a match that has not begun is abandoned;
+    milliseconds since 1970, 0: never.
+    """
     final: _builtins.bool
     """True for the commit that ends the match: nothing is admitted after it."""
     @_builtins.property
@@ -303,7 +305,7 @@ class Cause(_message.Message):
     """A serialised diceledger.match.v1.Answer."""
     how: Global___CauseKind.ValueType
     command: _builtins.str
-    """create, join, start, answer, timeout"""
+    """create, join, start, answer, timeout, standing, abandon"""
     def __init__(
         self,
         *,

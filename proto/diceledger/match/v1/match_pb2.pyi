@@ -497,6 +497,106 @@ class SubmitAnswerResponse(_message.Message):
 Global___SubmitAnswerResponse: _TypeAlias = SubmitAnswerResponse  # noqa: Y015
 
 @_typing.final
+class SetStandingAnswerRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    MATCH_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    BELOW_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    match_id: _builtins.str
+    kind: _builtins.str
+    """What is asked, as in Prompt.kind."""
+    below: _builtins.int
+    """Only while the seat's measure for such prompts (energy; hearts where hearts are at stake) is below
+    this; 0: always.
+    """
+    @_builtins.property
+    def answer(self) -> Global___Answer:
+        """Given wherever it is legal; where it is not, the seat is asked. Absent: always ask again."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        match_id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        answer: Global___Answer | None = ...,
+        below: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "below", b"below", "kind", b"kind", "match_id", b"match_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetStandingAnswerRequest: _TypeAlias = SetStandingAnswerRequest  # noqa: Y015
+
+@_typing.final
+class SetStandingAnswerResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIPT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def receipt(self) -> Global___Receipt: ...
+    def __init__(
+        self,
+        *,
+        receipt: Global___Receipt | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetStandingAnswerResponse: _TypeAlias = SetStandingAnswerResponse  # noqa: Y015
+
+@_typing.final
+class AbandonMatchRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    MATCH_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    match_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        match_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["match_id", b"match_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AbandonMatchRequest: _TypeAlias = AbandonMatchRequest  # noqa: Y015
+
+@_typing.final
+class AbandonMatchResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIPT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def receipt(self) -> Global___Receipt: ...
+    def __init__(
+        self,
+        *,
+        receipt: Global___Receipt | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AbandonMatchResponse: _TypeAlias = AbandonMatchResponse  # noqa: Y015
+
+@_typing.final
 class Answer(_message.Message):
     """An answer in the form that the prompt asks for."""
 

@@ -67,6 +67,16 @@ class MatchServiceStub:
                 request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerRequest.SerializeToString,
                 response_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerResponse.FromString,
                 _registered_method=True)
+        self.SetStandingAnswer = channel.unary_unary(
+                '/diceledger.match.v1.MatchService/SetStandingAnswer',
+                request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.SetStandingAnswerRequest.SerializeToString,
+                response_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.SetStandingAnswerResponse.FromString,
+                _registered_method=True)
+        self.AbandonMatch = channel.unary_unary(
+                '/diceledger.match.v1.MatchService/AbandonMatch',
+                request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.AbandonMatchRequest.SerializeToString,
+                response_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.AbandonMatchResponse.FromString,
+                _registered_method=True)
         self.GetMatch = channel.unary_unary(
                 '/diceledger.match.v1.MatchService/GetMatch',
                 request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.GetMatchRequest.SerializeToString,
@@ -137,6 +147,21 @@ class MatchServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetStandingAnswer(self, request, context):
+        """Says how prompts of one kind to the caller's seat are to be answered from now on, unasked; or that
+        the seat wants to be asked again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AbandonMatch(self, request, context):
+        """Ends a match that has not begun; for its host. Lobbies that never begin end by themselves in time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetMatch(self, request, context):
         """The match as the caller may see it, from the read model.
         """
@@ -196,6 +221,16 @@ def add_MatchServiceServicer_to_server(servicer, server):
                     servicer.SubmitAnswer,
                     request_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerRequest.FromString,
                     response_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerResponse.SerializeToString,
+            ),
+            'SetStandingAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetStandingAnswer,
+                    request_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.SetStandingAnswerRequest.FromString,
+                    response_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.SetStandingAnswerResponse.SerializeToString,
+            ),
+            'AbandonMatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.AbandonMatch,
+                    request_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.AbandonMatchRequest.FromString,
+                    response_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.AbandonMatchResponse.SerializeToString,
             ),
             'GetMatch': grpc.unary_unary_rpc_method_handler(
                     servicer.GetMatch,
@@ -383,6 +418,60 @@ class MatchService:
             '/diceledger.match.v1.MatchService/SubmitAnswer',
             diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerRequest.SerializeToString,
             diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetStandingAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diceledger.match.v1.MatchService/SetStandingAnswer',
+            diceledger_dot_match_dot_v1_dot_match__pb2.SetStandingAnswerRequest.SerializeToString,
+            diceledger_dot_match_dot_v1_dot_match__pb2.SetStandingAnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AbandonMatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diceledger.match.v1.MatchService/AbandonMatch',
+            diceledger_dot_match_dot_v1_dot_match__pb2.AbandonMatchRequest.SerializeToString,
+            diceledger_dot_match_dot_v1_dot_match__pb2.AbandonMatchResponse.FromString,
             options,
             channel_credentials,
             insecure,

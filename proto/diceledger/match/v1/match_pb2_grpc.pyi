@@ -48,6 +48,12 @@ class MatchServiceStub:
     """Starts the match; for its host, when every seat is taken and every commitment opened."""
     SubmitAnswer: _grpc.UnaryUnaryMultiCallable[_match_pb2.SubmitAnswerRequest, _match_pb2.SubmitAnswerResponse]
     """Answers an open prompt of the caller's seat."""
+    SetStandingAnswer: _grpc.UnaryUnaryMultiCallable[_match_pb2.SetStandingAnswerRequest, _match_pb2.SetStandingAnswerResponse]
+    """Says how prompts of one kind to the caller's seat are to be answered from now on, unasked; or that
+    the seat wants to be asked again.
+    """
+    AbandonMatch: _grpc.UnaryUnaryMultiCallable[_match_pb2.AbandonMatchRequest, _match_pb2.AbandonMatchResponse]
+    """Ends a match that has not begun; for its host. Lobbies that never begin end by themselves in time."""
     GetMatch: _grpc.UnaryUnaryMultiCallable[_match_pb2.GetMatchRequest, _match_pb2.GetMatchResponse]
     """The match as the caller may see it, from the read model."""
     ListMatches: _grpc.UnaryUnaryMultiCallable[_match_pb2.ListMatchesRequest, _match_pb2.ListMatchesResponse]
@@ -76,6 +82,12 @@ class MatchServiceAsyncStub(MatchServiceStub):
     """Starts the match; for its host, when every seat is taken and every commitment opened."""
     SubmitAnswer: _aio.UnaryUnaryMultiCallable[_match_pb2.SubmitAnswerRequest, _match_pb2.SubmitAnswerResponse]  # type: ignore[assignment]
     """Answers an open prompt of the caller's seat."""
+    SetStandingAnswer: _aio.UnaryUnaryMultiCallable[_match_pb2.SetStandingAnswerRequest, _match_pb2.SetStandingAnswerResponse]  # type: ignore[assignment]
+    """Says how prompts of one kind to the caller's seat are to be answered from now on, unasked; or that
+    the seat wants to be asked again.
+    """
+    AbandonMatch: _aio.UnaryUnaryMultiCallable[_match_pb2.AbandonMatchRequest, _match_pb2.AbandonMatchResponse]  # type: ignore[assignment]
+    """Ends a match that has not begun; for its host. Lobbies that never begin end by themselves in time."""
     GetMatch: _aio.UnaryUnaryMultiCallable[_match_pb2.GetMatchRequest, _match_pb2.GetMatchResponse]  # type: ignore[assignment]
     """The match as the caller may see it, from the read model."""
     ListMatches: _aio.UnaryUnaryMultiCallable[_match_pb2.ListMatchesRequest, _match_pb2.ListMatchesResponse]  # type: ignore[assignment]
@@ -137,6 +149,24 @@ class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_match_pb2.SubmitAnswerResponse, _abc.Awaitable[_match_pb2.SubmitAnswerResponse]]:
         """Answers an open prompt of the caller's seat."""
+
+    @_abc_1.abstractmethod
+    def SetStandingAnswer(
+        self,
+        request: _match_pb2.SetStandingAnswerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_match_pb2.SetStandingAnswerResponse, _abc.Awaitable[_match_pb2.SetStandingAnswerResponse]]:
+        """Says how prompts of one kind to the caller's seat are to be answered from now on, unasked; or that
+        the seat wants to be asked again.
+        """
+
+    @_abc_1.abstractmethod
+    def AbandonMatch(
+        self,
+        request: _match_pb2.AbandonMatchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_match_pb2.AbandonMatchResponse, _abc.Awaitable[_match_pb2.AbandonMatchResponse]]:
+        """Ends a match that has not begun; for its host. Lobbies that never begin end by themselves in time."""
 
     @_abc_1.abstractmethod
     def GetMatch(

@@ -1,0 +1,177 @@
+"""Standing answers, and matches that never begin."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from diceledger.match.v1 import match_pb2
+from engine import Answer, Answered, MatchEnded, SeedRevealed, StandingAnswerSet
+from services.common.commits import Cause, How, ParsedCommit, parse_commit
+from services.common.errors import ApiError
+from services.common.log.sqlite import SqliteLog
+from services.common.prompts_wire import answer_to_wire
+from services.common.verify import Placed, verify_commits
+from tests.services.match.serving import (
+    LIMITS,
+    Player,
+    Process,
+    Shares,
+    admitted,
+    begin,
+    new_id,
+    play_out,
+    process,
+    records,
+    refused,
+    size,
+)
+
+
+async def _set(player: Player, match_id: str, *picks: str, **fields: Any) -> Any:
+    answer = answer_to_wire(Answer(picks=picks)) if picks else None
+    fields = {"request_id": new_id(), "kind": "swap", "answer": answer, **fields}
+    request = match_pb2.SetStandingAnswerRequest(match_id=match_id, **fields)
+    return await player.call("SetStandingAnswer", request)
+
+
+async def _abandon(player: Player, match_id: str, **fields: Any) -> Any:
+    fields = {"request_id": new_id(), **fields}
+    request = match_pb2.AbandonMatchRequest(match_id=match_id, **fields)
+    return await player.call("AbandonMatch", request)
+
+
+async def _placed(log: SqliteLog, match_id: str) -> list[Placed]:
+    counted = {commit.hash for commit in (await admitted(log))[match_id]}
+    placed = []
+    for partition in range(log.partitions):
+        for record in await records(log, partition):
+            commit = parse_commit(record.value)
+            if commit.hash in counted:
+                placed.append(Placed(record.offset, commit))
+    return placed
+
+
+def _cause(commit: ParsedCommit) -> Cause:
+    assert commit.cause is not None
+    return commit.cause
+
+
+async def test_a_standing_answer(log: SqliteLog, here: Process) -> None:
+    """It answers what is open and what comes; only its seat sees it; the match verifies."""
+    match = await begin(here)
+    ann, bob = match.players
+    receipt = (await _set(ann, match.match_id, "keep", request_id="s")).receipt
+    assert receipt.sequence == match.sequence + 1
+    assert await ann.prompts(match.match_id) == []
+    for _ in range(2):
+        (prompt,) = await bob.prompts(match.match_id)
+        await bob.answer(match.match_id, prompt.prompt_id, "keep")
+        if (await admitted(log))[match.match_id][-1].final:
+            break
+        assert await ann.prompts(match.match_id) == []
+    commits = (await admitted(log))[match.match_id]
+    standing = commits[match.sequence]
+    assert [type(fact) for fact in standing.facts()[:2]] == [StandingAnswerSet, Answered]
+    assert (_cause(standing).command, _cause(standing).seat) == ("standing", 1)
+    seen = (await bob.updates(match.match_id, receipt.sequence, until=receipt.sequence))[0]
+    again = (await _set(ann, match.match_id, "keep", request_id="s")).receipt
+    assert again == receipt
+    if not commits[-1].final:
+        assert not seen.commit.HasField("cause")
+        # Dropped, the seat is asked again.
+        await _set(ann, match.match_id)
+        await play_out(match)
+    report = verify_commits(await _placed(log, match.match_id))
+    assert report.passed, report
+
+
+async def test_standing_answers_that_are_refused(log: SqliteLog, here: Process) -> None:
+    """Each refusal has its reason and writes nothing."""
+    match = await begin(here)
+    ann = match.players[0]
+    lobby = await ann.create()
+    before = await size(log)
+    cases = {
+        "NOT_A_PLAYER": _set(here.player("zoe"), match.match_id, "keep"),
+        "MATCH_NOT_FOUND": _set(ann, "a" * 26, "keep"),
+        "BAD_STANDING_ANSWER": _set(ann, match.match_id, "keep", kind=""),
+        "BAD_STANDING_ANSWER below": _set(ann, match.match_id, "keep", below=-1),
+        "ILLEGAL_ANSWER": _set(ann, match.match_id, answer=match_pb2.Answer()),
+        "NOT_A_PLAYER lobby": _set(ann, lobby.match_id, "keep"),
+    }
+    for name, call in cases.items():
+        with pytest.raises(ApiError) as error:
+            await call
+        assert refused(error) == name.partition(" ")[0]
+    await _set(ann, match.match_id, "keep", request_id="s")
+    with pytest.raises(ApiError) as error:
+        await _set(ann, match.match_id, "swap", request_id="s")
+    assert refused(error) == "REQUEST_ID_REUSED"
+    assert await size(log) == before + 1
+
+
+async def test_a_host_abandons_a_lobby(log: SqliteLog, here: Process) -> None:
+    """Only the host, only before the start; everybody sees the end, the seed is shown."""
+    ann, bob = here.player("ann"), here.player("bob")
+    created = await ann.create()
+    await bob.join(created.match_id)
+    watching = asyncio.create_task(bob.updates(created.match_id))
+    with pytest.raises(ApiError) as error:
+        await _abandon(bob, created.match_id)
+    assert refused(error) == "NOT_HOST"
+    done = await _abandon(ann, created.match_id, request_id="x")
+    assert await _abandon(ann, created.match_id, request_id="x") == done
+    updates = await watching
+    assert updates[-1].status == match_pb2.MATCH_STATUS_FINISHED
+    assert updates[-1].sequence == done.receipt.sequence == 3
+    with pytest.raises(ApiError) as error:
+        await ann.join(created.match_id)
+    assert refused(error) == "MATCH_FINISHED"
+    last = (await admitted(log))[created.match_id][-1]
+    assert last.final
+    assert [type(fact) for fact in last.facts()] == [SeedRevealed, MatchEnded]
+    report = verify_commits(await _placed(log, created.match_id))
+    assert report.passed, report
+    running = await begin(here)
+    with pytest.raises(ApiError) as error:
+        await _abandon(running.players[0], running.match_id)
+    assert refused(error) == "NOT_IN_LOBBY"
+
+
+async def test_a_lobby_that_never_begins(log: SqliteLog) -> None:
+    """It ends by itself, some time after the last player sat down, and gives its place back."""
+    limits = LIMITS.__class__(lobby_s=1.5, matches_per_host=1, takeover_grace_s=0.1)
+    async with process(log, limits=limits) as here:
+        ann = here.player("ann")
+        created = await ann.create()
+        await ann.join(created.match_id)
+        updates = await ann.updates(created.match_id)
+        assert updates[-1].status == match_pb2.MATCH_STATUS_FINISHED
+        started = await begin(here)
+        await asyncio.sleep(1.7)
+        # A match that has begun has no such end.
+        assert len((await admitted(log))[started.match_id]) == started.sequence
+    commits = (await admitted(log))[created.match_id]
+    opened, joined, ended = commits
+    assert joined.deadline_ms >= opened.deadline_ms > 0
+    assert (_cause(ended).how, _cause(ended).command) == (How.TIMEOUT, "abandon")
+    assert (_cause(ended).actor, _cause(ended).request_id) == ("", "timeout:lobby")
+    assert (await admitted(log))[started.match_id][-1].deadline_ms == 0
+    report = verify_commits(await _placed(log, created.match_id))
+    assert report.passed, report
+
+
+async def test_through_another_process(log: SqliteLog) -> None:
+    """Both calls are passed on to the owner."""
+    hints: dict[int, str] = {}
+    async with (
+        process(log, ownership=Shares(range(log.partitions), hints)) as owner,
+        process(log, ownership=Shares((), hints)) as other,
+    ):
+        assert owner.address in hints.values()
+        match = await begin(other)
+        set_at = (await _set(match.players[0], match.match_id, "keep")).receipt.sequence
+        assert set_at == match.sequence + 1
+        lobby = await match.players[0].create()
+        assert (await _abandon(match.players[0], lobby.match_id)).receipt.sequence == 2
