@@ -26,8 +26,8 @@ from services.cli.main_options import (
 from services.cli.play_table import Table
 from services.cli.render_console import console
 from services.client import Client, Player, RetryPolicy, connect, take_part, token_file
-from services.client.matches import reveal_all
 from services.client.bots import make_bot
+from services.client.matches import reveal_all
 
 _YOU = "you"
 _BOT_PREFIX = "bot-"

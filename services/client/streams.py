@@ -1,7 +1,7 @@
 """Server streams that go on by themselves after the connection, or the server, is lost."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import TypeVar
 
 import grpc.aio
@@ -24,7 +24,7 @@ async def resumed(
     method: Callable[[StubT], grpc.aio.UnaryStreamMultiCallable[RequestT, ResponseT]],
     request: Callable[[], RequestT],
     is_complete: Callable[[], bool],
-) -> AsyncIterator[ResponseT]:
+) -> AsyncGenerator[ResponseT, None]:
     """Responses of `method`, opened again with a new `request()` until `is_complete()`.
 
     The request says where to go on. Raises ApiError when the server refuses for good, or when it

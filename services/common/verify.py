@@ -30,6 +30,7 @@ from engine import (
     Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
+    EntropyRevealed,
     Fact,
     Hidden,
     MatchCreated,
@@ -43,6 +44,7 @@ from engine import (
     StandingAnswerDropped,
     StandingAnswerSet,
     commitment,
+    entropy_commitment,
     find_game,
     fold,
     recompute,
@@ -367,6 +369,8 @@ def _check_cause(at: int, cause: Cause, fact: Fact, people: dict[int, str]) -> N
         case "join", SeatTaken():
             people[fact.seat] = fact.player
             who = fact.player
+        case "reveal", EntropyRevealed():
+            who = people.get(fact.seat, "")
         case "start", MatchStarted():
             who = people.get(0, "")
         case "answer" | "timeout", Answered():
@@ -376,7 +380,10 @@ def _check_cause(at: int, cause: Cause, fact: Fact, people: dict[int, str]) -> N
         case "abandon", SeedRevealed():
             # When time is over the process ends a lobby, else its host.
             who = cause.actor if cause.how is How.TIMEOUT else people.get(0, "")
-        case "create" | "join" | "start" | "answer" | "timeout" | "standing" | "abandon", _:
+        case (
+            "create" | "join" | "reveal" | "start" | "answer" | "timeout" | "standing" | "abandon",
+            _,
+        ):
             tag = str(type(fact).__struct_config__.tag)
             raise _Fault(at, f"its cause is {cause.command!r}, and it begins with {tag!r}")
         case _:
@@ -462,6 +469,9 @@ def _check_lobby(record: _Record) -> None:
             case [SeedRevealed(), MatchEnded(winners=())]:
                 # Abandoned: nobody started it.
                 return
+        if isinstance(fact, EntropyRevealed):
+            # The engine checks it together with the rules.
+            continue
         if not isinstance(fact, SeatTaken):
             raise _Fault(at, f"{record.shown(fact)} before the match was started")
         if fact.seat in seats or not 1 <= fact.seat <= created.seats:
@@ -487,10 +497,7 @@ def _check_dice(record: _Record) -> int:
         raise _Fault(
             record.sequence_of(index), "the revealed seed is not the one that was committed to"
         )
-    seated = sorted(
-        (fact for fact in record.facts if isinstance(fact, SeatTaken)), key=lambda each: each.seat
-    )
-    entropies = tuple(fact.entropy for fact in seated)
+    entropies = _entropies(record)
     draws = 0
     values = 0
     for index, fact in enumerate(record.facts):
@@ -507,3 +514,27 @@ def _check_dice(record: _Record) -> int:
         draws += 1
         values += len(right)
     return values
+
+
+def _entropies(record: _Record) -> tuple[bytes, ...]:
+    """What the seats brought to the dice, in their order; what was committed to, as revealed."""
+    seats: dict[int, bytes] = {}
+    promised: dict[int, bytes] = {}
+    for index, fact in enumerate(record.facts):
+        at = record.sequence_of(index)
+        match fact:
+            case SeatTaken():
+                seats[fact.seat] = fact.entropy
+                if fact.entropy_commitment:
+                    promised[fact.seat] = fact.entropy_commitment
+            case EntropyRevealed():
+                if promised.pop(fact.seat, b"") != entropy_commitment(fact.entropy):
+                    raise _Fault(
+                        at, f"seat {fact.seat} had not committed to the entropy that it revealed"
+                    )
+                seats[fact.seat] = fact.entropy
+            case MatchStarted() if promised:
+                raise _Fault(at, f"seat {min(promised)} never revealed its entropy")
+            case _:
+                pass
+    return tuple(entropy for _, entropy in sorted(seats.items()))

@@ -34,6 +34,7 @@ _MATCH_ID: Final = re.compile(r"[a-z2-7]{26}")
 _PROMPT_ID: Final = re.compile(r"p[1-9][0-9]{0,9}")
 _NAME_MAX: Final = 40
 _ENTROPY_LOW, _ENTROPY_HIGH = 16, 64
+_COMMITMENT_BYTES: Final = 32
 _SEATS_MAX: Final = 64
 
 
@@ -67,8 +68,17 @@ class Join(Command):
 
     name: str
     entropy: bytes
+    entropy_commitment: bytes
     seat: int
     request: match_pb2.JoinMatchRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reveal(Command):
+    """Open the commitment to the seat's entropy."""
+
+    entropy: bytes
+    request: match_pb2.RevealEntropyRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +126,9 @@ class ExpireLobby(Command):
     """End a match that has not begun: the time is over. Comes from the process itself."""
 
 
-PlayerCommand = Create | Join | Start | Submit | SetStanding | Abandon
+PlayerCommand = Create | Join | Reveal | Start | Submit | SetStanding | Abandon
 # Those on matches that are there already.
-LaterCommand = Join | Start | Submit | SetStanding | Abandon | Expire | ExpireLobby
+LaterCommand = Join | Reveal | Start | Submit | SetStanding | Abandon | Expire | ExpireLobby
 AnyCommand = Create | LaterCommand
 
 
@@ -129,6 +139,8 @@ def name_of(command: AnyCommand) -> str:
             return "create"
         case Join():
             return "join"
+        case Reveal():
+            return "reveal"
         case Start():
             return "start"
         case Submit():
@@ -199,16 +211,39 @@ def read_join(request: match_pb2.JoinMatchRequest, caller: Caller) -> Join:
         raise refuse("BAD_NAME", field="name")
     if request.entropy and not _ENTROPY_LOW <= len(request.entropy) <= _ENTROPY_HIGH:
         raise refuse("BAD_ENTROPY", field="entropy")
+    promise = request.entropy_commitment
+    if promise and (request.entropy or len(promise) != _COMMITMENT_BYTES):
+        raise refuse("BAD_ENTROPY", field="entropy_commitment")
     if not 0 <= request.seat <= _SEATS_MAX:
         raise refuse("BAD_SEAT", field="seat")
     return Join(
         match_id=match_id,
         actor=caller.subject,
         request_id=request_id,
-        digest=_digest("join", match_id, request.name, request.entropy, request.seat),
+        digest=_digest(
+            *("join", match_id, request.name, request.entropy, request.seat),
+            *((promise,) if promise else ()),
+        ),
         name=name,
         entropy=request.entropy,
+        entropy_commitment=promise,
         seat=request.seat,
+        request=request,
+    )
+
+
+def read_reveal(request: match_pb2.RevealEntropyRequest, caller: Caller) -> Reveal:
+    """Check a RevealEntropyRequest, as far as that is possible without knowing the commitment."""
+    request_id = _request_id(request.request_id)
+    match_id = checked_match_id(request.match_id)
+    if not _ENTROPY_LOW <= len(request.entropy) <= _ENTROPY_HIGH:
+        raise refuse("BAD_ENTROPY", field="entropy")
+    return Reveal(
+        match_id=match_id,
+        actor=caller.subject,
+        request_id=request_id,
+        digest=_digest("reveal", match_id, request.entropy),
+        entropy=request.entropy,
         request=request,
     )
 
@@ -391,10 +426,20 @@ def decide(session: Session, command: LaterCommand, seat: int) -> Decision:
     match command:
         case Join():
             wanted = Seat(command.seat) if command.seat else None
-            step = session.join(command.actor, command.name, command.entropy, wanted)
+            step = session.join(
+                command.actor,
+                command.name,
+                command.entropy,
+                wanted,
+                entropy_commitment=command.entropy_commitment,
+            )
             taken = step.facts[0]
             assert isinstance(taken, SeatTaken), taken
             return Decision(step, _cause(command, taken.seat))
+        case Reveal():
+            if not seat:
+                raise refuse("NOT_A_PLAYER")
+            return Decision(session.reveal(Seat(seat), command.entropy), _cause(command, seat))
         case Start():
             if session.state.host != command.actor:
                 raise refuse("NOT_HOST")

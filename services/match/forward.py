@@ -21,6 +21,7 @@ from services.match.commands import (
     Create,
     Join,
     PlayerCommand,
+    Reveal,
     SetStanding,
     Start,
     Submit,
@@ -103,6 +104,8 @@ class Forwarder:
                 case Join():
                     joined = await stub.JoinMatch(command.request, **options)
                     return _applied(joined.receipt, seat=joined.seat)
+                case Reveal():
+                    return _applied((await stub.RevealEntropy(command.request, **options)).receipt)
                 case Start():
                     return _applied((await stub.StartMatch(command.request, **options)).receipt)
                 case Submit():

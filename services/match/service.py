@@ -15,6 +15,7 @@ from services.match.commands import (
     read_abandon,
     read_create,
     read_join,
+    read_reveal,
     read_standing,
     read_start,
     read_submit,
@@ -106,6 +107,15 @@ class MatchServicer:
         command = self._read("join", lambda: read_join(request, origin.caller))
         applied = await self._run(command, origin)
         return match_pb2.JoinMatchResponse(receipt=applied.receipt(), seat=applied.seat)
+
+    async def reveal_entropy(
+        self, request: match_pb2.RevealEntropyRequest, context: Any
+    ) -> match_pb2.RevealEntropyResponse:
+        """See the proto."""
+        origin = _origin(context)
+        command = self._read("reveal", lambda: read_reveal(request, origin.caller))
+        applied = await self._run(command, origin)
+        return match_pb2.RevealEntropyResponse(receipt=applied.receipt())
 
     async def start_match(
         self, request: match_pb2.StartMatchRequest, context: Any

@@ -305,7 +305,7 @@ class Cause(_message.Message):
     """A serialised diceledger.match.v1.Answer."""
     how: Global___CauseKind.ValueType
     command: _builtins.str
-    """create, join, start, answer, timeout, standing, abandon"""
+    """create, join, reveal, start, answer, timeout, standing, abandon"""
     def __init__(
         self,
         *,
