@@ -24,7 +24,7 @@ from services.cli.render import Narrator, look_of
 from services.cli.render_console import console, print_json
 from services.cli.render_words import say
 from services.client import Client, MatchUpdate, connect
-from services.client.matches import open_match, play_on
+from services.client.matches import Record, open_match, play_on
 
 _DEFAULT_GAME = "king_of_tokyo"
 
@@ -49,6 +49,9 @@ class Summary:
     file: str = ""
     file_bytes: int = 0
     file_verified: bool = False
+    # What the players saw: for `diceledger verify FILE --commitment … --hash …`.
+    commitment: str = ""
+    last_hash: str = ""
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, object]:
@@ -161,14 +164,14 @@ async def run_demo(cast: Cast, stage: Stage) -> Summary:
             if stage.pace_s and _turn(narrator.state) != turn:
                 await asyncio.sleep(stage.pace_s)
 
-        await play_on(summary.match_id, bots, spectator=spectator, spectate=spectate)
-        await _epilogue(stage, spectator, summary, hashes)
+        records = await play_on(summary.match_id, bots, spectator=spectator, spectate=spectate)
+        await _epilogue(stage, spectator, summary, hashes, records[0])
     summary.seconds = round(time.monotonic() - began, 2)
     return summary
 
 
 async def _epilogue(
-    stage: Stage, spectator: Client, summary: Summary, hashes: dict[int, bytes]
+    stage: Stage, spectator: Client, summary: Summary, hashes: dict[int, bytes], record: Record
 ) -> None:
     """Look back and prove, once the match is over."""
     out, locale, match_id = stage.out, stage.locale, summary.match_id
@@ -178,7 +181,9 @@ async def _epilogue(
     _count(summary, state, hashes)
     summary.replayed = await look_back(out, locale, spectator, match_id, hashes)
     show_promise(out, locale, state)
-    await prove(out, locale, spectator, match_id, stage.target, summary)
+    assert record.state is not None, "the first player saw the match"
+    seen = (record.state.commitment, record.commit_hashes[max(record.commit_hashes)])
+    await prove(out, locale, spectator, match_id, stage.target, summary, seen)
 
 
 def _turn(state: MatchState) -> int:

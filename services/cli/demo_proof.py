@@ -14,10 +14,10 @@ from engine import MatchState
 from services.cli.main_guard import CommandFailed
 from services.cli.main_options import Locale
 from services.cli.render_words import say
-from services.cli.verify import show_checks
+from services.cli.verify import show_checks, show_identity
 from services.client import Client
 from services.common.bundle import SUFFIX
-from services.common.verify import Check, CheckStatus, verify_file
+from services.common.verify import Check, CheckStatus, verify_file, with_origin
 
 _STATUS = {
     replay_pb2.CHECK_STATUS_PASSED: CheckStatus.PASSED,
@@ -33,6 +33,8 @@ class Proof(Protocol):
     file: str
     file_bytes: int
     file_verified: bool
+    commitment: str
+    last_hash: str
 
 
 async def opened(client: Client, match_id: str) -> MatchState:
@@ -77,13 +79,23 @@ def show_promise(out: Console, locale: Locale, state: MatchState) -> None:
     for key, value in (("promised", state.commitment), ("revealed", state.seed)):
         out.print(f"  [dim]{say(locale, key)}[/]")
         out.print(f"    {value.hex()}")
-    out.print(f"  [dim]{say(locale, 'entropy')}[/]")
+    committed = sum(1 for player in state.players if player.entropy_commitment)
+    out.print(f"  [dim]{say(locale, 'entropy', committed, len(state.players))}[/]")
 
 
 async def prove(
-    out: Console, locale: Locale, client: Client, match_id: str, target: Path, proof: Proof
+    out: Console,
+    locale: Locale,
+    client: Client,
+    match_id: str,
+    target: Path,
+    proof: Proof,
+    seen: tuple[bytes, bytes],
 ) -> None:
-    """Verify on the server; export to `target`; verify the file without the server."""
+    """Verify on the server; export to `target`; verify the file without the server.
+
+    `seen`: the commitment and the last commit's hash, as the players saw them.
+    """
     response = await client.replays.verify(match_id)
     checks = tuple(check_from_wire(each) for each in response.checks)
     show_checks(out, checks, locale)
@@ -95,8 +107,11 @@ async def prove(
     path = target / f"{match_id}{SUFFIX}"
     proof.file_bytes = await client.replays.export_to(match_id, path)
     proof.file = str(path)
-    report = verify_file(path)
+    # What the clients saw while they played, against what the file says.
+    report = with_origin(verify_file(path), commitment=seen[0], last_hash=seen[1])
     show_checks(out, report.checks, locale)
+    show_identity(out, report, locale)
+    proof.commitment, proof.last_hash = (value.hex() for value in seen)
     proof.file_verified = report.passed
     out.print(f"  {escape(path.name)} [dim]{proof.file_bytes:,} bytes[/]")
 

@@ -16,6 +16,7 @@ from services.cli.main_options import (
     run_async,
 )
 from services.cli.render_console import console, print_json
+from services.cli.verify import checked_file, show_identity
 
 
 def register(app: typer.Typer) -> None:
@@ -38,10 +39,17 @@ def _export(
     """Fetch a finished match as one file; `diceledger verify FILE` checks it without a server."""
     path = out or Path(f"{match}.dlmatch")
     size = run_async(_fetch(server, token, ca_file, replay_server, match, path))
+    report = checked_file(path)
     if json:
-        print_json({"match_id": match, "file": str(path), "bytes": size})
-    else:
-        console().print(f"[green]✓[/] {escape(str(path))} ({size:,} bytes)")
+        identity = {
+            "commitment": report.commitment.hex(),
+            "last_hash": report.hashes[-1].hex() if report.hashes else "",
+        }
+        print_json({"match_id": match, "file": str(path), "bytes": size, **identity})
+        return
+    out = console()
+    out.print(f"[green]✓[/] {escape(str(path))} ({size:,} bytes)")
+    show_identity(out, report)
 
 
 async def _fetch(

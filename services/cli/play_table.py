@@ -8,6 +8,7 @@ from engine import Answer
 from services.cli.main_options import Locale
 from services.cli.play_ask import Lines, Misread, help_text, read_reply, show_question
 from services.cli.render import Narrator
+from services.cli.render_words import say
 from services.client import ApiError, Client, PlayStream, Question
 
 _OVERTAKEN = frozenset({"PROMPT_CLOSED", "MATCH_FINISHED"})
@@ -24,6 +25,8 @@ class Table:
         self._locale: Locale = locale
         self._narrator = Narrator(out, locale)
         self._lines = Lines()
+        # Hash of the newest commit.
+        self._seen = b""
 
     async def play(self, you: Client, seat: int) -> None:
         """Play until the match is over or the person leaves, by Ctrl-C also."""
@@ -35,6 +38,10 @@ class Table:
             raise
         if not is_over:
             self._say_goodbye()
+            return
+        promised = self._narrator.state.commitment.hex()
+        noted = say(self._locale, "id.noted", promised, self._seen.hex())
+        self._out.print(f"[dim]{noted}[/]", soft_wrap=True)
 
     async def _play(self, you: Client, seat: int) -> bool:
         """Tell and ask; False when the person leaves before the end."""
@@ -44,6 +51,7 @@ class Table:
         self._out.print(f"[dim]{help_text(self._locale)}[/]")
         async with you.play() as stream:
             async for update in stream.watch(self.match_id):
+                self._seen = update.hash
                 if is_catching_up and not update.live:
                     self._narrator.skip(update.facts)
                     continue

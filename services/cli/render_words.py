@@ -35,8 +35,27 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "promised": ("promised before the match: SHA-256 of the seed", "开局前的承诺：种子的 SHA-256"),
     "revealed": ("revealed after it: the seed", "终局后公开：种子"),
     "entropy": (
-        "Each player added randomness of its own, so nobody could know or steer the dice.",
-        "每位玩家都加入了自己的随机数，因此没有人能预知或操纵骰子。",
+        "{0} of {1} seats committed to randomness of their own, and revealed it once all were "
+        "seated: one honest seat among them, and nobody chose the dice. (Who runs the server holds "
+        "the seed, and so can know them early.)",
+        "{1} 个座位中有 {0} 个先承诺各自的随机数，坐满后才公布：其中只要有一个诚实的座位，就没有人能挑选骰子。"
+        "（服务器运营者持有种子，因此可以提前知道结果。）",
+    ),
+    "id.commitment": ("commitment to the seed", "种子的承诺"),
+    "id.hash": ("hash of the last commit   ", "最后一次提交的哈希"),
+    "id.committed": (
+        "seats that committed to their entropy: {0} (of {1}); if one of them is honest, nobody "
+        "chose the dice",
+        "承诺过随机数的座位：{0}（共 {1} 个）；其中只要有一个诚实，就没有人能挑选骰子",
+    ),
+    "id.uncommitted": (
+        "no seat committed to its entropy: whoever joined last, together with the operator, could "
+        "have chosen the dice",
+        "没有座位承诺过随机数：最后入座者若与运营者合谋，可能挑选骰子",
+    ),
+    "id.noted": (
+        "To check this match later: diceledger verify FILE --commitment {0} --hash {1}",
+        "日后验证本局：diceledger verify FILE --commitment {0} --hash {1}",
     ),
     "exporting": (
         "Exporting: the match as one file, checked without the server",
@@ -65,6 +84,10 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "check.dice": (
         "every die comes from the seed promised at the start",
         "每颗骰子都来自开局承诺的种子",
+    ),
+    "check.origin": (
+        "it is the match of which these values were noted",
+        "正是当时记下这些值的那一局",
     ),
     "check.read_model": (
         "what queries show is what the log says",

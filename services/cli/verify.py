@@ -12,8 +12,9 @@ from services.cli.main_guard import FAILED, CommandFailed
 from services.cli.main_options import JsonOption, Locale
 from services.cli.render_console import console, print_json
 from services.cli.render_words import say
-from services.common.verify import Check, CheckStatus, Report, verify_file
+from services.common.verify import Check, CheckStatus, Report, verify_file, with_origin
 
+_DIGEST_BYTES: Final = 32
 _SIGNS: Final[dict[CheckStatus, str]] = {
     CheckStatus.PASSED: "[bold green]✓[/]",
     CheckStatus.FAILED: "[bold red]✗[/]",
@@ -28,24 +29,56 @@ def register(app: typer.Typer) -> None:
 
 def _verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file made by an export.")],
+    commitment: Annotated[
+        str,
+        typer.Option(
+            "--commitment",
+            metavar="HEX",
+            help="The commitment to the seed that you noted, from the reply to CreateMatch.",
+        ),
+    ] = "",
+    last_hash: Annotated[
+        str,
+        typer.Option(
+            "--hash",
+            metavar="HEX",
+            help="The hash of the last commit that you saw: every client computes it.",
+        ),
+    ] = "",
     json: JsonOption = False,
 ) -> None:
     """Check a recorded match: its bytes, its chain of hashes, its rules and its dice.
 
     Needs no server and no network. Exits 0 when everything is right, else 1, and says where the
-    first fault of each kind is.
+    first fault of each kind is. Only --commitment and --hash tell the match that you saw from one
+    that was made up as a whole.
     """
+    noted = (_digest("--commitment", commitment), _digest("--hash", last_hash))
     report = checked_file(file)
+    if any(noted):
+        report = with_origin(report, commitment=noted[0], last_hash=noted[1])
     if json:
         print_json({"file": str(file), **report_json(report)})
     else:
         out = console()
         show_checks(out, report.checks)
+        show_identity(out, report)
         verdict = "[bold green]verified[/]" if report.passed else "[bold red]NOT verified[/]"
         match = f", match {report.match_id}" if report.match_id else ""
         out.print(f"{verdict}{match}: {escape(str(file))}", soft_wrap=True)
     if not report.passed:
         raise typer.Exit(FAILED)
+
+
+def _digest(option: str, text: str) -> bytes:
+    """What was noted. Raises typer.BadParameter when it is no SHA-256 in hexadecimal."""
+    try:
+        digest = bytes.fromhex(text)
+    except ValueError:
+        digest = b"?"
+    if len(digest) not in (0, _DIGEST_BYTES):
+        raise typer.BadParameter("64 hexadecimal digits are wanted.", param_hint=option)
+    return digest
 
 
 def checked_file(file: Path) -> Report:
@@ -77,6 +110,18 @@ def show_checks(out: Console, checks: tuple[Check, ...], locale: Locale = "en") 
     out.print(grid)
 
 
+def show_identity(out: Console, report: Report, locale: Locale = "en") -> None:
+    """Print what to note: what makes this match this match, and who kept its dice honest."""
+    for key, value in (
+        ("id.commitment", report.commitment),
+        ("id.hash", report.hashes[-1] if report.hashes else b""),
+    ):
+        out.print(f"   [dim]{say(locale, key)}[/] {value.hex()}", soft_wrap=True)
+    key = "id.committed" if report.committed else "id.uncommitted"
+    seats = ", ".join(str(seat) for seat in report.committed)
+    out.print(f"   [dim]{say(locale, key, seats, report.seats)}[/]")
+
+
 def _title(check: Check) -> str:
     return check.check.replace("_", " ")
 
@@ -92,6 +137,10 @@ def report_json(report: Report) -> dict[str, object]:
         "match_id": report.match_id,
         "last_sequence": report.last_sequence,
         "state_hash": report.state_hash.hex(),
+        "commitment": report.commitment.hex(),
+        "last_hash": report.hashes[-1].hex() if report.hashes else "",
+        "seats": report.seats,
+        "committed_seats": list(report.committed),
         "checks": [
             {
                 "check": check.check,

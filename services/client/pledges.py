@@ -6,6 +6,8 @@ and the own one by our commitment. What was seen then is remembered: a server th
 beginning of the match later is found out.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -142,7 +144,7 @@ class Pledges:
         """The pledge for a match."""
         return self._held.get(match_id)
 
-    def observe(self, match_id: str, from_sequence: int) -> "Observer":
+    def observe(self, match_id: str, from_sequence: int) -> Observer:
         """For one watch: looks at its updates and reveals when it is time."""
         return Observer(self, match_id, from_start=from_sequence <= 1)
 

@@ -12,6 +12,8 @@ rules       every turn run again by today's rules gives the same facts
 dice        the revealed seed is the committed one and gives every drawn value
 read_model  Redis holds what the fold gives (replay service only)
 file        every byte of the file is what was exported (files only)
+origin      it is the match whose commitment or commit hash somebody noted while it was played:
+            without such a note, a file that is forged as a whole, seed and all, looks sound
 =========== ====================================================================================
 """
 
@@ -38,6 +40,7 @@ from engine import (
     MatchStarted,
     RebuildMismatch,
     Refusal,
+    Seat,
     SeatTaken,
     SeedRevealed,
     Session,
@@ -55,7 +58,7 @@ from services.common.commits import Cause, How, Kind, ParsedCommit
 from services.common.factcodec import BadFact
 from services.common.prompts_wire import answer_from_wire
 
-CheckName = Literal["chain", "admission", "rules", "dice", "read_model", "file"]
+CheckName = Literal["chain", "admission", "rules", "dice", "read_model", "file", "origin"]
 _SHOWN_MAX: Final = 300
 
 
@@ -81,12 +84,20 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All checks of one match; `state_hash` is that of the fold of all its facts."""
+    """All checks of one match; `state_hash` is that of the fold of all its facts.
+
+    commitment: to the seed. hashes: of the commits, in order. seats: how many the match has;
+    committed: those of them that committed to their entropy before they revealed it.
+    """
 
     match_id: str
     last_sequence: int
     state_hash: bytes
     checks: tuple[Check, ...]
+    commitment: bytes = b""
+    hashes: tuple[bytes, ...] = ()
+    seats: int = 0
+    committed: tuple[Seat, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -201,6 +212,24 @@ def verify_file(source: Path | BinaryIO | bytes) -> Report:
     return replace(report, checks=(file, *checks, offline))
 
 
+def with_origin(report: Report, *, commitment: bytes = b"", last_hash: bytes = b"") -> Report:
+    """The report with one more check: of what was noted while the match was played.
+
+    `last_hash` is that of the newest commit that was seen; the commits up to it are the same then.
+    Empty: not noted.
+    """
+    check = Check("origin", CheckStatus.PASSED, bool(commitment) + bool(last_hash))
+    if commitment and commitment != report.commitment:
+        seen = report.commitment.hex() or "nothing"
+        finding = f"the match commits to the seed {seen}, noted was {commitment.hex()}"
+        check = Check("origin", CheckStatus.FAILED, 0, 1, finding)
+    elif last_hash and last_hash not in report.hashes:
+        seen = report.hashes[-1].hex() if report.hashes else "none"
+        finding = f"no commit has the hash {last_hash.hex()}; the last one has {seen}"
+        check = Check("origin", CheckStatus.FAILED, 0, report.last_sequence, finding)
+    return replace(report, checks=(*report.checks, check))
+
+
 def _all_checks(record: _Record, epoch_at: Callable[[int], int] | None) -> list[Check]:
     chain = _run("chain", _check_chain, record)
     return [
@@ -213,7 +242,19 @@ def _all_checks(record: _Record, epoch_at: Callable[[int], int] | None) -> list[
 
 def _report(record: _Record, checks: Sequence[Check]) -> Report:
     match_id = record.commits[0].commit.match_id if record.commits else ""
-    return Report(match_id, record.last(), _hash(record), tuple(checks))
+    created = next((fact for fact in record.facts if isinstance(fact, MatchCreated)), None)
+    return Report(
+        match_id,
+        record.last(),
+        _hash(record),
+        tuple(checks),
+        commitment=created.commitment if created else b"",
+        hashes=tuple(placed.commit.hash for placed in record.commits),
+        seats=created.seats if created else 0,
+        committed=tuple(
+            sorted(fact.seat for fact in record.facts if isinstance(fact, EntropyRevealed))
+        ),
+    )
 
 
 def _run(name: CheckName, step: _Step, record: _Record) -> Check:

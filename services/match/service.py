@@ -55,6 +55,7 @@ class MatchServicer:
             "ListGames": (self.list_games, match_pb2.ListGamesRequest),
             "CreateMatch": (self.create_match, match_pb2.CreateMatchRequest),
             "JoinMatch": (self.join_match, match_pb2.JoinMatchRequest),
+            "RevealEntropy": (self.reveal_entropy, match_pb2.RevealEntropyRequest),
             "StartMatch": (self.start_match, match_pb2.StartMatchRequest),
             "SubmitAnswer": (self.submit_answer, match_pb2.SubmitAnswerRequest),
             "SetStandingAnswer": (self.set_standing_answer, match_pb2.SetStandingAnswerRequest),

@@ -241,9 +241,10 @@ async def test_the_lobby_refuses_what_does_not_belong_there(arena: Arena) -> Non
         "NOT_HOST",
     )
     assert await _last_sequence(arena, match_id) == 3
+    await arena.reveal(match_id, 2)
     await arena.host.start(match_id)
     assert (await _refused(lambda: third.join(match_id)))[:2] == (precondition, "NOT_IN_LOBBY")
-    assert await _last_sequence(arena, match_id) == 4
+    assert await _last_sequence(arena, match_id) == 6
 
 
 async def test_tokens_that_are_not_accepted(running: Distributed, arena: Arena) -> None:

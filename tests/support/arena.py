@@ -174,10 +174,19 @@ class Arena:
             joined = await player.client.join(match_id, name=player.subject, request_id=request_id)
             self._note(player.subject, match_id, request_id, issued, joined.receipt.sequence)
         if start:
+            await self.reveal(match_id, seats)
             request_id, issued = new_request_id(), time.monotonic()
             receipt = await self.host.start(match_id, request_id=request_id)
             self._note(HOST, match_id, request_id, issued, receipt.sequence)
         return match_id
+
+    async def reveal(self, match_id: str, seats: int) -> None:
+        """Have the first bots reveal what they bring to the dice."""
+        for player in self._six[:seats]:
+            issued = time.monotonic()
+            receipt = await player.client.reveal(match_id)
+            request_id = f"reveal.{match_id}"
+            self._note(player.subject, match_id, request_id, issued, receipt.sequence)
 
     def player(self, seat: int) -> Seated:
         """Who sits in a seat of every match of the arena."""
