@@ -47,9 +47,9 @@ def _export(
         }
         print_json({"match_id": match, "file": str(path), "bytes": size, **identity})
         return
-    out = console()
-    out.print(f"[green]✓[/] {escape(str(path))} ({size:,} bytes)")
-    show_identity(out, report)
+    screen = console()
+    screen.print(f"[green]✓[/] {escape(str(path))} ({size:,} bytes)")
+    show_identity(screen, report)
 
 
 async def _fetch(

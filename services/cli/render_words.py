@@ -38,11 +38,12 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
         "{0} of {1} seats committed to randomness of their own, and revealed it once all were "
         "seated: one honest seat among them, and nobody chose the dice. (Who runs the server holds "
         "the seed, and so can know them early.)",
-        "{1} 个座位中有 {0} 个先承诺各自的随机数，坐满后才公布：其中只要有一个诚实的座位，就没有人能挑选骰子。"
+        "{1} 个座位中有 {0} 个先承诺各自的随机数，坐满后才公布："
+        "其中只要有一个诚实的座位，就没有人能挑选骰子。"
         "（服务器运营者持有种子，因此可以提前知道结果。）",
     ),
-    "id.commitment": ("commitment to the seed", "种子的承诺"),
-    "id.hash": ("hash of the last commit   ", "最后一次提交的哈希"),
+    "id.commitment": ("commitment to the seed ", "种子的承诺        "),
+    "id.hash": ("hash of the last commit", "最后一次提交的哈希"),
     "id.committed": (
         "seats that committed to their entropy: {0} (of {1}); if one of them is honest, nobody "
         "chose the dice",
@@ -82,8 +83,8 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
         "按规则重演每个回合，结果相同",
     ),
     "check.dice": (
-        "every die comes from the seed promised at the start",
-        "每颗骰子都来自开局承诺的种子",
+        "every die comes from the promised seed and what the seats brought",
+        "每颗骰子都来自承诺的种子与各座位的随机数",
     ),
     "check.origin": (
         "it is the match of which these values were noted",

@@ -84,16 +84,20 @@ class Pledge:
         """What the seat brings when it joins."""
         return entropy_commitment(self.entropy)
 
+    def seat_in(self, lobby: Lobby) -> int:
+        """The seat that was taken with this pledge; 0: none."""
+        commitment = self.commitment
+        return self.seat or next((s for s, c in lobby.commitments.items() if c == commitment), 0)
+
     def is_due(self, lobby: Lobby) -> bool:
         """Whether it is time to reveal. Raises ChainBroken when the match is not the one that this
         client joined.
         """
-        commitment = self.commitment
-        seat = self.seat or next((s for s, c in lobby.commitments.items() if c == commitment), 0)
+        seat = self.seat_in(lobby)
         if seat not in lobby.commitments:
             return False
         wrong = ""
-        if lobby.commitments[seat] != commitment:
+        if lobby.commitments[seat] != self.commitment:
             wrong = f"seat {seat} does not hold the commitment to entropy that this client sent"
         elif lobby.revealed.get(seat, self.entropy) != self.entropy:
             wrong = f"seat {seat} has another entropy than this client revealed"
@@ -156,6 +160,8 @@ class Pledges:
         lobby = await self._look(match_id, lambda lobby: pledge.is_due(lobby))
         if not lobby.full_hash:
             raise refuse("ENTROPY_TOO_EARLY")
+        if not pledge.seat_in(lobby):
+            raise refuse("NOTHING_TO_REVEAL")
         return await self.send(pledge, lobby)
 
     async def send(self, pledge: Pledge, lobby: Lobby) -> Receipt:

@@ -10,10 +10,12 @@ from engine import (
     Answer,
     Fact,
     Prompt,
+    Seat,
     Session,
     Step,
     commitment,
     derive_seed,
+    entropy_commitment,
     find_game,
 )
 from services.common.commits import (
@@ -132,8 +134,13 @@ class Recorder:
         recording.took(commit, await self.log.append(recording.partition, key, commit.value))
         return commit
 
-    async def create(self, name: str, game: str, seats: int) -> Recording:
-        """Open a lobby and seat everybody; the match is not started."""
+    async def create(
+        self, name: str, game: str, seats: int, *, committed: bool = False
+    ) -> Recording:
+        """Open a lobby and seat everybody; the match is not started.
+
+        committed: the seats commit to their entropy, and reveal it in the end.
+        """
         match_id = match_id_of(name)
         seed = derive_seed(MASTER_KEY, "k1", match_id)
         session, step = Session.create(
@@ -144,14 +151,29 @@ class Recorder:
         recording = Recording(match_id, self.log.log_id, partition, 0, session)
         self.matches[match_id] = recording
         await self.append(recording, step, _cause("create", 0, "host"))
-        for seat in range(1, seats + 1):
-            await self.join(recording, seat)
+        entropies = [self.dice.randbytes(16) for _ in range(seats)] if committed else [b""] * seats
+        for seat, entropy in enumerate(entropies, 1):
+            await self.join(recording, seat, committed_to=entropy)
+        for seat, entropy in enumerate(entropies, 1):
+            if entropy:
+                await self.reveal(recording, seat, entropy)
         return recording
 
-    async def join(self, recording: Recording, seat: int) -> ParsedCommit:
+    async def reveal(self, recording: Recording, seat: int, entropy: bytes) -> ParsedCommit:
+        """A seat reveals its entropy."""
+        step = recording.session.reveal(Seat(seat), entropy)
+        return await self.append(recording, step, _cause("reveal", seat, f"player-{seat}"))
+
+    async def join(
+        self, recording: Recording, seat: int, *, committed_to: bytes = b""
+    ) -> ParsedCommit:
         """The next player sits down."""
-        entropy = self.dice.randbytes(16)
-        step = recording.session.join(f"player-{seat}", f"Player {seat}", entropy)
+        session, name = recording.session, f"Player {seat}"
+        if committed_to:
+            promise = entropy_commitment(committed_to)
+            step = session.join(f"player-{seat}", name, entropy_commitment=promise)
+        else:
+            step = session.join(f"player-{seat}", name, self.dice.randbytes(16))
         return await self.append(recording, step, _cause("join", seat, f"player-{seat}"))
 
     async def start(self, recording: Recording) -> ParsedCommit:

@@ -11,6 +11,7 @@ import pytest
 from engine import (
     Answer,
     ChanceDrawnInSecret,
+    EntropyRevealed,
     Fact,
     MatchCreated,
     MatchEnded,
@@ -24,7 +25,15 @@ from services.common.bundle import bundle_chunks
 from services.common.commits import Cause, How, ParsedCommit, make_commit
 from services.common.log.sqlite import SqliteLog
 from services.common.prompts_wire import answer_to_wire
-from services.common.verify import Check, CheckStatus, Placed, Report, verify_commits, verify_file
+from services.common.verify import (
+    Check,
+    CheckStatus,
+    Placed,
+    Report,
+    verify_commits,
+    verify_file,
+    with_origin,
+)
 from tests.engine.high_roll import CardsShown
 from tests.services.projector.recording import Recorder, Recording
 
@@ -414,3 +423,81 @@ async def test_a_match_in_its_lobby_passes(recorder: Recorder, game: AnyGame) ->
     report = verify_commits(placed(lobby))
     assert report.passed
     assert report.check("dice").status is CheckStatus.NOT_APPLICABLE
+
+
+# -- committed entropy -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def committed(log: SqliteLog, recorder: Recorder, game: AnyGame) -> Recording:
+    """A finished match whose seats committed to their entropy: reveals are commits 5 to 7."""
+    return await recorder.play(await recorder.create("fair", game.id, 3, committed=True))
+
+
+def with_reveals(
+    match: Recording, change: Callable[[EntropyRevealed], EntropyRevealed]
+) -> list[Placed]:
+    """A forgery that changes what was revealed."""
+
+    def changed(_: int, facts: tuple[Fact, ...]) -> list[Fact]:
+        return [change(f) if isinstance(f, EntropyRevealed) else f for f in facts]
+
+    return rewritten(match, changed)
+
+
+async def test_a_match_of_committed_seats_passes(committed: Recording, match: Recording) -> None:
+    report = verify_commits(placed(committed))
+    assert report.passed, report
+    assert (report.committed, report.seats) == ((1, 2, 3), 3)
+    assert verify_commits(placed(match)).committed == ()
+
+
+async def test_a_reveal_that_was_not_committed_to_is_named(committed: Recording) -> None:
+    """Rules and dice both find it, at the commit of the reveal."""
+
+    def chosen(fact: EntropyRevealed) -> EntropyRevealed:
+        return (
+            msgspec.structs.replace(fact, entropy=b"a better one....") if fact.seat == 2 else fact
+        )
+
+    found = failed(verify_commits(with_reveals(committed, chosen)))
+    assert found.keys() == {"rules", "dice"}
+    assert {check.sequence for check in found.values()} == {6}
+    assert "seat 2" in found["dice"].finding
+
+
+async def test_a_reveal_of_another_seat_is_named(committed: Recording) -> None:
+    """Swapped between two seats, with causes that say so."""
+
+    def swapped(fact: EntropyRevealed) -> EntropyRevealed:
+        return msgspec.structs.replace(fact, seat={1: 2, 2: 1}.get(fact.seat, fact.seat))
+
+    found = failed(verify_commits(with_reveals(committed, swapped)))
+    assert found.keys() == {"admission", "rules", "dice"}
+    assert {check.sequence for check in found.values()} == {5}
+
+
+async def test_a_reveal_by_somebody_else_is_named(committed: Recording) -> None:
+    def by_another(sequence: int, cause: Cause) -> Cause:
+        return cause._replace(actor="somebody") if sequence == 5 else cause
+
+    found = failed(verify_commits(rewritten(committed, lambda _, facts: facts, cause=by_another)))
+    assert found.keys() == {"admission"}
+    assert found["admission"].sequence == 5
+
+
+async def test_a_match_made_up_as_a_whole_is_told_by_what_was_noted(
+    match: Recording, recorder: Recorder, game: AnyGame
+) -> None:
+    """Its own seed, its own chain: it passes, but it is not the match that was seen."""
+    other = verify_commits(placed(await recorder.whole("two", game.id, 3)))
+    assert other.passed
+    real = verify_commits(placed(match))
+    promised, last = real.commitment, match.commits[-1].hash
+    assert with_origin(real, commitment=promised, last_hash=last).passed
+    # Whoever left early noted an earlier hash.
+    assert with_origin(real, last_hash=match.commits[4].hash).passed
+    for noted in ({"commitment": promised}, {"last_hash": last}):
+        found = failed(with_origin(other, **noted))
+        assert found.keys() == {"origin"}
+        assert next(iter(noted.values())).hex() in found["origin"].finding
