@@ -19,7 +19,13 @@ import typer
 
 from services.common.auth import TokenKey, make_token, secret_token_key
 from services.common.errors import StartupError
-from services.common.keys import KeyRing, check_private, ensure_key_ring, write_secret
+from services.common.keys import (
+    KEY_SUFFIX,
+    KeyRing,
+    check_private,
+    ensure_key_ring,
+    write_secret,
+)
 
 _SECRET_BYTES: Final = 32
 
@@ -55,6 +61,11 @@ class DataDir:
     def log_file(self) -> Path:
         """The embedded mode's log."""
         return self.path / "log.sqlite"
+
+    @property
+    def has_log(self) -> bool:
+        """Whether either mode has run here before."""
+        return self.log_file.exists() or (self.kafka.is_dir() and any(self.kafka.iterdir()))
 
     @property
     def kafka(self) -> Path:
@@ -108,7 +119,17 @@ class DataDir:
         os.close(self._lock)
 
     def key_ring(self) -> KeyRing:
-        """Return the master keys; the first one is made when there is none."""
+        """Return the master keys; the first one is made for a directory that has no log yet.
+
+        Raises StartupError when there is a log, but no key: a new key would freeze every match
+        that began under the one that is gone.
+        """
+        if self.has_log and not any(self.keys.glob(f"*{KEY_SUFFIX}")):
+            raise StartupError(
+                f"The data directory {self.path} has a log, but the master keys of its matches "
+                f"are gone: put the files *{KEY_SUFFIX} back into {self.keys}, or choose another "
+                "directory with --data."
+            )
         return ensure_key_ring(self.keys)
 
     def token_secret(self) -> bytes:

@@ -16,6 +16,7 @@ from services.cli.runtime import (
     Node,
     Serving,
     first_of,
+    load_games,
     log_errors,
     serving,
 )
@@ -65,6 +66,7 @@ async def embedded(
     Port 0 means any free one; `partitions` counts for a new directory only (default 8). Raises
     StartupError with one sentence. Call it from the main thread: Redis lives as long as that.
     """
+    load_games()
     async with contextlib.AsyncExitStack() as stack:
         data = stack.enter_context(DataDir(data_dir))
         keys, secret = data.key_ring(), data.token_secret()

@@ -25,6 +25,7 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "reason.twenty_points": ("20 points.", "达到 20 分。"),
     "reason.last_monster": ("The last monster standing.", "最后存活的怪兽。"),
     "reason.last_survivor": ("The last monster standing.", "最后存活的怪兽。"),
+    "reason.abandoned": ("It was given up before it began.", "对局未开始即被放弃。"),
     "looking_back": (
         "Looking back: the log alone gives the same states",
         "回放：仅凭日志即可重现同样的局面",

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from diceledger.match.v1 import match_pb2
 from diceledger.replay.v1 import replay_pb2
+from engine import catalogue
 from services.common.auth import Verifier
 from services.common.errors import StartupError
 from services.common.log import LogError
@@ -200,6 +201,19 @@ def log_errors() -> Iterator[None]:
         yield
     except LogError as error:
         raise StartupError(sentence(str(error))) from error
+
+
+def load_games() -> None:
+    """Load the rules of every game now: the first command shall not have to wait for it.
+
+    Raises StartupError when they cannot be loaded; then nothing could be served.
+    """
+    try:
+        catalogue()
+    except Exception as error:
+        raise StartupError(
+            f"The games cannot be loaded: {type(error).__name__}: {error}."
+        ) from error
 
 
 def sentence(text: str) -> str:

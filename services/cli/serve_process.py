@@ -14,6 +14,7 @@ from services.cli.runtime import (
     REPLAY_SERVICE,
     Node,
     Serving,
+    load_games,
     log_errors,
     run_until,
     serving,
@@ -58,6 +59,7 @@ async def run_process(role: Role) -> None:
 @contextlib.asynccontextmanager
 async def service_process(role: Role, settings: Settings) -> AsyncIterator[Serving]:
     """Run the service for the length of the block. Raises StartupError with one sentence."""
+    load_games()
     metrics = Metrics(role).with_process_figures()
     keys = None
     if settings.master_keys is not None:

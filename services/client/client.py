@@ -223,6 +223,38 @@ class Client:
         response = await self._caller.call(lambda stub: stub.SubmitAnswer, request)
         return receipt_from_wire(response.receipt)
 
+    async def set_standing(
+        self,
+        match_id: str,
+        kind: str,
+        answer: Answer | None,
+        *,
+        below: int = 0,
+        request_id: str | None = None,
+    ) -> Receipt:
+        """Say how prompts of a kind are to be answered from now on, unasked; None: ask again.
+
+        Given only where it is legal, and with `below` only while the seat's measure for such
+        prompts (energy; hearts where hearts are at stake) is below that.
+        """
+        request = match_pb2.SetStandingAnswerRequest(
+            request_id=request_id or new_request_id(),
+            match_id=match_id,
+            kind=kind,
+            answer=None if answer is None else answer_to_wire(answer),
+            below=below,
+        )
+        response = await self._caller.call(lambda stub: stub.SetStandingAnswer, request)
+        return receipt_from_wire(response.receipt)
+
+    async def abandon(self, match_id: str, *, request_id: str | None = None) -> Receipt:
+        """End a match that has not begun; for its host."""
+        request = match_pb2.AbandonMatchRequest(
+            request_id=request_id or new_request_id(), match_id=match_id
+        )
+        response = await self._caller.call(lambda stub: stub.AbandonMatch, request)
+        return receipt_from_wire(response.receipt)
+
     async def get(self, match_id: str, *, position: str = "") -> match_pb2.GetMatchResponse:
         """The match from the read model; with `position`, as of that receipt or later."""
         request = match_pb2.GetMatchRequest(match_id=match_id, position=position)

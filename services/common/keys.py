@@ -17,7 +17,7 @@ from services.common.errors import StartupError
 KEY_BYTES: Final = 32
 FIRST_KEY_ID: Final = "k1"
 _KEY_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
-_SUFFIX = ".key"
+KEY_SUFFIX: Final = ".key"
 _OTHERS = 0o007
 
 
@@ -49,13 +49,13 @@ def load_key_ring(directory: Path, current: str = "") -> KeyRing:
     Raises StartupError that names the file and what is wrong with it, never its content.
     """
     try:
-        paths = sorted(directory.glob(f"*{_SUFFIX}"), key=lambda path: _natural(path.stem))
+        paths = sorted(directory.glob(f"*{KEY_SUFFIX}"), key=lambda path: _natural(path.stem))
     except OSError as error:
         raise StartupError(
             f"The key directory {directory} cannot be read: {error.strerror}."
         ) from None
     if not paths:
-        raise StartupError(f"There is no master key (a file <key id>{_SUFFIX}) in {directory}.")
+        raise StartupError(f"There is no master key (a file <key id>{KEY_SUFFIX}) in {directory}.")
     keys = {path.stem: _read(path) for path in paths}
     chosen = current or paths[-1].stem
     if chosen not in keys:
@@ -70,7 +70,7 @@ def create_key(directory: Path, key_id: str = FIRST_KEY_ID) -> Path:
 
     An existing key is never overwritten.
     """
-    path = directory / f"{key_id}{_SUFFIX}"
+    path = directory / f"{key_id}{KEY_SUFFIX}"
     if not _KEY_ID.fullmatch(key_id):
         raise StartupError(f"A key id is 1 to 32 characters of A-Z a-z 0-9 . _ -, not {key_id!r}.")
     write_secret(path, secrets.token_hex(KEY_BYTES))
@@ -79,7 +79,7 @@ def create_key(directory: Path, key_id: str = FIRST_KEY_ID) -> Path:
 
 def ensure_key_ring(directory: Path) -> KeyRing:
     """Read the key ring, after making its first key when there is none: for the embedded mode."""
-    if not any(directory.glob(f"*{_SUFFIX}")):
+    if not any(directory.glob(f"*{KEY_SUFFIX}")):
         create_key(directory)
     return load_key_ring(directory)
 

@@ -20,7 +20,7 @@ Who computes the views is `services.projector`; this module knows no game and de
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -34,6 +34,8 @@ from services.common.viewpages import Merge, parse_token
 VIEW_VERSION: Final = 1
 # The version of a stored watermark that cannot be read; nothing that we wrote.
 _DAMAGED: Final = -1
+# The version while a partition's views are being removed, to be built anew.
+_CLEARING: Final = 0
 # The `seat` of a view that is nobody's.
 SPECTATOR: Final = 0
 # Matches removed from Redis by one script call while a partition is being reset.
@@ -169,7 +171,8 @@ class Keys:
 
 # KEYS[1] is the watermark. ARGV: expected log_id, offset, version ("" each: none stored); new
 # log_id, offset, version, target; then the writes, each as: how many words follow, the command, the
-# index of its key in KEYS, its arguments. The watermark is set last: should a write fail, the same
+# index of its key in KEYS, its arguments. UNLESS_NEWER offset n passes over the n words that follow
+# when the row is of a later offset. The watermark is set last: should a write fail, the same
 # batch is simply written again.
 _APPLY: Final = """
 local stored = redis.call('HMGET', KEYS[1], 'log_id', 'offset', 'version', 'target')
@@ -180,8 +183,14 @@ for i = 1, 3 do
 end
 local at, last = 8, #ARGV
 while at <= last do
-  local words = tonumber(ARGV[at])
-  redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + words))
+  local words, key = tonumber(ARGV[at]), KEYS[tonumber(ARGV[at + 2])]
+  if ARGV[at + 1] == 'UNLESS_NEWER' then
+    if tonumber(redis.call('HGET', key, 'offset') or '-1') > tonumber(ARGV[at + 3]) then
+      at = at + tonumber(ARGV[at + 4])
+    end
+  else
+    redis.call(ARGV[at + 1], key, unpack(ARGV, at + 3, at + words))
+  end
   at = at + words + 1
 end
 redis.call('HSET', KEYS[1], 'log_id', ARGV[4], 'offset', ARGV[5], 'version', ARGV[6],
@@ -205,9 +214,13 @@ class Batch:
         index = self._index.setdefault(key, len(self._index) + 1)
         self._words += (len(arguments) + 2, command, index, *arguments)
 
-    def put(self, row: MatchRow) -> None:
-        """Write one match: its row and its places in the indexes."""
+    def put(self, row: MatchRow, *, keep_newer: bool = False) -> None:
+        """Write one match: its row and its places in the indexes.
+
+        With `keep_newer` not if the stored row is of a later offset.
+        """
         names, match_id, summary = self._names, row.match_id, row.summary
+        begin = len(self._words)
         key = names.match(match_id)
         self._add("DEL", key)
         self._add("HSET", key, *_row_fields(row))
@@ -221,6 +234,9 @@ class Batch:
             if seat.player:
                 self._add("ZADD", names.player(seat.player), summary.created_ms, match_id)
         self._add("SADD" if row.parked else "SREM", names.parked, match_id)
+        if keep_newer:
+            rest = len(self._words) - begin
+            self._words[begin:begin] = (4, "UNLESS_NEWER", self._index[key], row.offset, rest)
 
     def drop(self, match_id: str, players: Iterable[str]) -> None:
         """Remove one match and its places in the indexes."""
@@ -347,13 +363,17 @@ class Views:
             # The script could never find in Redis what was read from there.
             await self._ask(self._redis.delete(self._keys[partition].watermark))
             stored = None
-        fresh = Watermark(self.log_id, -1, VIEW_VERSION, target)
-        await self.apply(partition, stored, fresh, Batch(self._keys[partition]))
+        # Of a version of its own, so that a reset that was broken off is begun again, and nothing
+        # is removed any more once views are being written.
+        clearing = Watermark(self.log_id, -1, _CLEARING, target)
+        await self.apply(partition, stored, clearing, Batch(self._keys[partition]))
         while ids := await self._some_matches(partition):
             batch = Batch(self._keys[partition])
             for match_id, players in ids:
                 batch.drop(match_id, players)
-            await self.apply(partition, fresh, fresh, batch)
+            await self.apply(partition, clearing, clearing, batch)
+        fresh = replace(clearing, version=VIEW_VERSION)
+        await self.apply(partition, clearing, fresh, Batch(self._keys[partition]))
         return fresh
 
     async def _some_matches(self, partition: int) -> list[tuple[str, list[str]]]:

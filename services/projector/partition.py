@@ -279,7 +279,8 @@ class PartitionProjector:
         while new.offset > mark.offset or rows:
             batch = Batch(self._views.keys(self.partition))
             for row in rows:
-                batch.put(row)
+                # Until the watermark moves, two that build the same views do not notice each other.
+                batch.put(row, keep_newer=mark.rebuilding)
             try:
                 await self._views.apply(self.partition, mark, new, batch)
             except ViewsUnavailable as error:
@@ -290,8 +291,9 @@ class PartitionProjector:
             except Conflict as conflict:
                 if not _same(conflict.stored, new):
                     self._figures.conflicts.inc()
-                if new.offset == mark.offset:
-                    # A part of the views that others have completed meanwhile: begin from there.
+                if new.offset == mark.offset or (mark.rebuilding and conflict.stored != new):
+                    # A part of the views that others have completed meanwhile, perhaps with less
+                    # in it than the parts that this one wrote before: begin from there.
                     raise _Again from conflict
                 mark = self._adopted(conflict.stored)
                 rows = [row for row in rows if row.offset > mark.offset]

@@ -284,3 +284,41 @@ async def test_a_message_of_five_megabytes_is_refused(arena: Arena) -> None:
     assert (code, reason) == (StatusCode.RESOURCE_EXHAUSTED, "MESSAGE_TOO_LARGE")
     assert await _last_sequence(arena, here.match_id) == here.sequence
     await _finish(arena, here.match_id)
+
+
+async def test_a_standing_answer_is_set_once_and_answers_unasked(arena: Arena) -> None:
+    here = await _position(arena)
+    match_id, kind = here.match_id, here.prompt.kind
+    asked = arena.player(here.prompt.seat).client
+    request_id = new_request_id()
+    receipts = [
+        await asked.set_standing(match_id, kind, here.prompt.default, request_id=request_id)
+        for _ in range(2)
+    ]
+    assert receipts[0] == receipts[1]
+    assert receipts[0].sequence > here.sequence
+    stranger = arena.player(SEATS + 1).client
+    code, reason, _ = await _refused(lambda: stranger.set_standing(match_id, kind, None))
+    assert (code, reason) == (StatusCode.PERMISSION_DENIED, "NOT_A_PLAYER")
+    await _finish(arena, match_id)
+    report = await arena.arbiter.replays.verify(match_id)
+    assert report.passed, report
+
+
+async def test_a_lobby_is_given_up_by_its_host_alone(arena: Arena) -> None:
+    created = await arena.host.create(GAME, SEATS)
+    match_id = created.match_id
+    first, second = arena.player(1).client, arena.player(2).client
+    await first.join(match_id)
+    assert (await _refused(lambda: first.abandon(match_id)))[1] == "NOT_HOST"
+    request_id = new_request_id()
+    receipt = await arena.host.abandon(match_id, request_id=request_id)
+    assert receipt == await arena.host.abandon(match_id, request_id=request_id)
+    assert receipt.sequence == 3
+    for call in (lambda: second.join(match_id), lambda: arena.host.start(match_id)):
+        code, reason, _ = await _refused(call)
+        assert (code, reason) == (StatusCode.FAILED_PRECONDITION, "MATCH_FINISHED")
+    running_match = await arena.open(SEATS)
+    code, reason, _ = await _refused(lambda: arena.host.abandon(running_match))
+    assert (code, reason) == (StatusCode.FAILED_PRECONDITION, "NOT_IN_LOBBY")
+    await _finish(arena, running_match)

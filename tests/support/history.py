@@ -148,7 +148,8 @@ def check_history(records: Iterable[RawRecord], history: Sequence[Sent]) -> list
     by_request: dict[tuple[str, str, str], list[int]] = {}
     for commit in commits:
         key = (commit.header.match_id, commit.cause.actor, commit.cause.request_id)
-        if commit.cause.request_id:
+        # What time brought about was sent by nobody.
+        if commit.cause.request_id and commit.cause.how != commit_pb2.CAUSE_KIND_TIMEOUT:
             by_request.setdefault(key, []).append(commit.header.sequence)
     problems += _check_replies(by_request, history)
     problems += _check_order(history)

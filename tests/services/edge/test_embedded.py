@@ -10,9 +10,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from diceledger.match.v1 import match_pb2, match_pb2_grpc
 from diceledger.replay.v1 import replay_pb2, replay_pb2_grpc
+from services.cli import runtime
+from services.cli.datadir import DataDir
 from services.cli.embedded import Embedded, embedded
 from services.cli.runtime import MATCH_SERVICE, REPLAY_SERVICE
+from services.cli.serve_process import Role, service_process
 from services.common.errors import StartupError, parse_error
+from services.common.settings import Settings
 
 CREATE = match_pb2.CreateMatchRequest(request_id="r1", game="king_of_tokyo", seats=2)
 
@@ -122,3 +126,49 @@ async def test_an_existing_log_keeps_its_partitions(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match=r"has 3 partitions, not 4"):
         async with embedded(tmp_path, partitions=4):
             pass
+
+
+async def test_a_log_without_its_keys_is_not_gone_on_with(tmp_path: Path) -> None:
+    """A new key would freeze every match of the log; a new token secret harms nobody."""
+    async with embedded(tmp_path) as running:
+        created = await create(running)
+    keys = tmp_path / "keys"
+    keys.rename(tmp_path / "elsewhere")
+    with pytest.raises(StartupError) as refused:
+        async with embedded(tmp_path):
+            raise AssertionError("started")
+    assert str(refused.value) == (
+        f"The data directory {tmp_path} has a log, but the master keys of its matches are gone: "
+        f"put the files *.key back into {keys}, or choose another directory with --data."
+    )
+    assert not keys.exists()
+    (tmp_path / "elsewhere").rename(keys)
+    (tmp_path / "token.secret").unlink()
+    async with embedded(tmp_path) as running:
+        assert (await seen(running, created.receipt)).summary.sequence == 1
+
+
+def test_a_kafka_directory_without_keys_is_not_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / "kafka" / "data").mkdir(parents=True)
+    with DataDir(tmp_path) as data, pytest.raises(StartupError, match="master keys"):
+        data.key_ring()
+
+
+async def test_games_that_cannot_be_loaded_keep_a_process_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ImportError("no module named 'dice'")
+
+    monkeypatch.setattr(runtime, "catalogue", broken)
+    expected = "The games cannot be loaded: ImportError: no module named 'dice'."
+    with pytest.raises(StartupError) as refused:
+        async with embedded(tmp_path):
+            raise AssertionError("started")
+    assert str(refused.value) == expected
+    roles: tuple[Role, ...] = ("match", "projector", "replay")
+    for role in roles:
+        with pytest.raises(StartupError) as refused:
+            async with service_process(role, Settings(node=role)):
+                raise AssertionError("started")
+        assert str(refused.value) == expected

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import islice
 
 import pytest
 from redis.asyncio import Redis
@@ -10,6 +12,7 @@ from redis.asyncio import Redis
 from engine import Fact, MatchStarted, Seat, Step
 from engine.core.game import AnyGame
 from services.common.commits import Cause
+from services.common.log.port import partition_of
 from services.common.log.sqlite import SqliteLog
 from services.common.metrics import Metrics
 from services.common.redis_server import RedisServer
@@ -17,6 +20,7 @@ from services.common.redis_store import connect_redis
 from services.common.viewfold import MatchFold
 from services.common.views import (
     Batch,
+    MatchRow,
     Views,
     ViewsRebuilding,
     ViewsUnavailable,
@@ -26,7 +30,7 @@ from services.projector import Projector
 from services.projector import partition as partition_module
 from tests.engine.high_roll import PointTaken
 from tests.services.projector.checking import assert_equal, caught_up, dump, soon, views_of
-from tests.services.projector.recording import Recorder
+from tests.services.projector.recording import Recorder, match_id_of
 
 pytestmark = pytest.mark.usefixtures("game")
 
@@ -329,6 +333,85 @@ async def test_a_stalled_rebuild_cannot_undo_what_another_wrote(
             await recorder.whole("last", game.id, 2)
             await caught_up(views, log)
             await assert_equal(views, recorder.matches.values())
+
+
+async def test_of_two_rebuilds_neither_leaves_what_is_older_than_the_watermark(
+    log: SqliteLog,
+    redis: Redis,
+    recorder: Recorder,
+    game: AnyGame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The one that has read less writes its part last, the one that has read more completes."""
+    monkeypatch.setattr(partition_module, "_ROWS_MAX", 2)
+    names = (f"m{n}" for n in range(1000))
+    here = (n for n in names if partition_of(match_id_of(n), log.partitions) == 0)
+    matches = [await recorder.create(name, game.id, 3) for name in islice(here, 5)]
+    gates = [asyncio.Event() for _ in range(3)]
+    reached = [asyncio.Event() for _ in range(3)]
+    apply = Views.apply
+    projectors: list[Projector] = []
+
+    async def gated(
+        self: Views, partition: int, expected: Watermark | None, new: Watermark, batch: Batch
+    ) -> None:
+        first = self is projectors[0]._views
+        if partition == 0 and expected is not None and expected.version == new.version == 1:
+            completes = new.offset >= 0
+            gate = 2 if first and completes else 0 if first else 1 if completes else None
+            if gate is not None:
+                reached[gate].set()
+                await gates[gate].wait()
+        await apply(self, partition, expected, new, batch)
+
+    monkeypatch.setattr(Views, "apply", gated)
+    for _ in range(2):
+        projectors.append(Projector(log=log, redis=redis, metrics=Metrics("projector")))
+        await projectors[-1].start()
+        # The first is about to write a part, the second, which knows more, to complete.
+        await reached[len(projectors) - 1].wait()
+        for match in matches:
+            await recorder.start(match) if len(projectors) == 1 else None
+    gates[0].set()
+    await reached[2].wait()
+    gates[1].set()
+    views = views_of(redis, log)
+    await caught_up(views, log)
+    gates[2].set()
+    await asyncio.sleep(0.3)
+    await assert_equal(views, matches)
+    for projector in projectors:
+        await projector.close()
+
+
+async def test_a_reset_that_was_broken_off_is_begun_again(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    await recorder.whole("one", game.id, 2)
+    async with projecting(log, redis):
+        await caught_up(views, log)
+    (match,) = recorder.matches.values()
+    stored = await views.watermark(match.partition)
+    assert stored is not None
+    clearing = replace(stored, offset=-1, version=0, target=stored.offset)
+    # A row that this log does not explain is left over.
+    left = replace(await row_of(views, match.match_id), match_id="x" * 26, offset=stored.offset)
+    batch = Batch(views.keys(match.partition))
+    batch.put(left)
+    await views.apply(match.partition, stored, clearing, batch)
+    with pytest.raises(ViewsRebuilding):
+        await views.read_match(match.match_id)
+    async with projecting(log, redis):
+        await caught_up(views, log)
+        await assert_equal(views, [match])
+        assert not await redis.exists(views.keys(match.partition).match("x" * 26))
+
+
+async def row_of(views: Views, match_id: str) -> MatchRow:
+    row = await views.read_match(match_id)
+    assert row is not None
+    return row
 
 
 async def test_a_write_whose_reply_was_lost_is_taken_for_done(
