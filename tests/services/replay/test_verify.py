@@ -479,7 +479,7 @@ async def test_a_reveal_of_another_seat_is_named(committed: Recording) -> None:
 
 async def test_a_reveal_by_somebody_else_is_named(committed: Recording) -> None:
     def by_another(sequence: int, cause: Cause) -> Cause:
-        return cause._replace(actor="somebody") if sequence == 5 else cause
+        return msgspec.structs.replace(cause, actor="somebody") if sequence == 5 else cause
 
     found = failed(verify_commits(rewritten(committed, lambda _, facts: facts, cause=by_another)))
     assert found.keys() == {"admission"}
