@@ -186,16 +186,9 @@ class Client:
     async def start(self, match_id: str, *, request_id: str | None = None) -> Receipt:
         """Start the match; for its host, once every seat is taken. May be repeated.
 
-        Reveals this client's own entropy, and waits, as long as its RetryPolicy allows, for the
+        Reveals this client's own entropy where that is missing, and waits, as long as its RetryPolicy allows, for the
         other seats to reveal theirs: ENTROPY_MISSING names those that did not.
         """
-        pledge = self._pledges.get(match_id)
-        if pledge is not None and not pledge.is_revealed:
-            try:
-                await self.reveal(match_id)
-            except ApiError as error:
-                if error.reason not in ("ENTROPY_TOO_EARLY", "NOTHING_TO_REVEAL"):
-                    raise
         request = match_pb2.StartMatchRequest(
             request_id=request_id or f"start.{match_id}", match_id=match_id
         )
@@ -206,7 +199,8 @@ class Client:
             except ApiError as error:
                 if error.reason != "ENTROPY_MISSING":
                     raise
-                await patience.pause(error)
+                if not await self._pledges.reveal_held(match_id):
+                    await patience.pause(error)
             else:
                 return receipt_from_wire(response.receipt)
 

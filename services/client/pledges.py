@@ -164,6 +164,19 @@ class Pledges:
             raise refuse("NOTHING_TO_REVEAL")
         return await self.send(pledge, lobby)
 
+    async def reveal_held(self, match_id: str) -> bool:
+        """Reveal what is held for a match and was not revealed yet, if anything."""
+        pledge = self._held.get(match_id)
+        if pledge is None or pledge.is_revealed:
+            return False
+        try:
+            await self.reveal(match_id)
+        except ApiError as error:
+            if error.reason not in _OVERTAKEN:
+                raise
+            return False
+        return True
+
     async def send(self, pledge: Pledge, lobby: Lobby) -> Receipt:
         """Reveal; may be repeated."""
         pledge.full_hash = lobby.full_hash
