@@ -6,6 +6,7 @@ order of opening and closing is decided here and nowhere else.
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import time
@@ -201,6 +202,17 @@ def log_errors() -> Iterator[None]:
         yield
     except LogError as error:
         raise StartupError(sentence(str(error))) from error
+
+
+def calm_collector() -> None:
+    """Let the garbage collector look less often, and never at what was there at the start.
+
+    Messages and states are short-lived and free of cycles: looking at them every 700 allocations
+    costs an eighth of each command. For whole processes only, once they have loaded.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 def load_games() -> None:

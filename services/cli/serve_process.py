@@ -14,6 +14,7 @@ from services.cli.runtime import (
     REPLAY_SERVICE,
     Node,
     Serving,
+    calm_collector,
     load_games,
     log_errors,
     run_until,
@@ -49,6 +50,7 @@ async def run_process(role: Role) -> None:
         _log.warning("%s is no setting; did you mean %s?", wrong, likely)
     with stop_requested() as stop:
         async with service_process(role, settings) as served:
+            calm_collector()
             actual = served.settings
             _log.info("serving on %s, metrics on %s", actual.listen, actual.metrics_listen)
             await run_until(stop, served.failed)

@@ -60,7 +60,11 @@ def _simulate(
         typer.Option("--option", metavar="NAME=VALUE", help="Set an option; may be repeated."),
     ] = None,
     mixed_options: Annotated[
-        bool, typer.Option("--mixed-options", help="Draw all other options for each match.")
+        bool,
+        typer.Option(
+            "--mixed-options",
+            help="Draw all other options for each match; some have standing answers.",
+        ),
     ] = False,
     check: Annotated[
         bool,

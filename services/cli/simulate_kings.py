@@ -4,7 +4,6 @@ The ledger is a second, independent book-keeping from the facts: what it finds m
 engine's fold says.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -29,7 +28,7 @@ class KingsLedger:
     """Hearts, energy and points of each seat, and where every card is, by the facts alone."""
 
     def __init__(self) -> None:
-        self._deck: Counter[str] = Counter()
+        self._deck: list[str] = []
         self._hearts: list[int] = []
         self._energy: list[int] = []
         self._points: list[int] = []
@@ -65,7 +64,7 @@ class KingsLedger:
     # -- entries -----------------------------------------------------------------------------------
 
     def lay(self, fact: TokyoLaid) -> None:
-        self._deck = Counter(fact.deck)
+        self._deck = sorted(fact.deck)
         self._hearts = [fact.hearts] * fact.seats
         self._energy = [0] * fact.seats
         self._points = [0] * fact.seats
@@ -133,12 +132,12 @@ _ENTRIES: Final[Mapping[type[Fact], _Entry]] = {
 }
 
 
-def _check_cards(table: KingsState, deck: Counter[str]) -> None:
+def _check_cards(table: KingsState, deck: list[str]) -> None:
     everywhere = [each.card for each in table.holdings]
     everywhere += [slot.card for slot in table.market if slot.card]
     everywhere += table.deck
     everywhere += table.discard
-    if Counter(everywhere) != deck:
+    if sorted(everywhere) != deck:
         raise LawBroken("cards are not conserved")
     seats = [each.seat for each in table.holdings if not table.monster(each.seat).alive]
     if seats:

@@ -17,7 +17,8 @@ _RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
 class Plan:
     """One simulation. A match depends on the plan and its number, on nothing else.
 
-    options: fixed ones; with mixed_options all others are drawn for each match. bots: the kinds at
+    options: fixed ones; with mixed_options all others are drawn for each match, and in some matches
+    seats leave standing answers. bots: the kinds at
     the table, dealt to the seats in turn and moved on by one seat from match to match.
     """
 

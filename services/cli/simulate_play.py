@@ -12,11 +12,16 @@ from services.cli.simulate_check import Checks
 from services.cli.simulate_kings import purchase_of
 from services.cli.simulate_law import LawBroken
 from services.cli.simulate_plan import Plan
-from services.client.bots import Bot, make_bot
+from services.client.bots import Bot, make_bot, random_answer
 from services.common.viewfold import MatchFold
 
 # Ten times as many as the longest match that bots have played so far.
 PROMPTS_PER_MATCH_MAX: Final = 50_000
+# With mixed options seats also leave standing answers: in this share of the matches, at one
+# question of so many; the others of those times they ask to be asked again.
+_MATCHES_WITH_STANDING: Final = 0.3
+_STANDING_ONE_IN: Final = 40
+_STANDING_KEPT: Final = 0.7
 _NOTHING_SEEN: Final = empty_state()
 
 
@@ -77,6 +82,9 @@ class _Play:
             for seat, kind in enumerate(self._kinds, start=1)
         }
         self._order = plan.dice(number, "order")
+        standing = plan.dice(number, "standing")
+        is_mixed = plan.mixed_options and standing.random() < _MATCHES_WITH_STANDING
+        self._standing = standing if is_mixed else None
         seeing = [seat for seat, kind in enumerate(self._kinds, start=1) if kind != "random"]
         self._views = MatchFold(seeing) if seeing else None
         self._checks = Checks(plan, number) if plan.check else None
@@ -91,6 +99,8 @@ class _Play:
             if self._prompts > PROMPTS_PER_MATCH_MAX:
                 raise LawBroken(f"no end after {PROMPTS_PER_MATCH_MAX} questions")
             prompt = self._next_prompt()
+            if self._standing is not None and self._leaves_standing_answer(prompt):
+                continue
             answer = self._bots[prompt.seat].answer(prompt, self._seen_by(prompt.seat))
             self._take(self._session.answer(prompt.id, prompt.seat, answer))
         if self._checks is not None:
@@ -101,6 +111,18 @@ class _Play:
         """Questions that are open at the same time are answered in any order."""
         waiting = self._session.waiting
         return waiting[0] if len(waiting) == 1 else self._order.choice(waiting)
+
+    def _leaves_standing_answer(self, prompt: Prompt) -> bool:
+        """Now and then a seat says how it wants such questions answered, or to be asked again."""
+        dice = self._standing
+        assert dice is not None
+        if dice.randrange(_STANDING_ONE_IN):
+            return False
+        answer = random_answer(prompt, dice) if dice.random() < _STANDING_KEPT else None
+        below = dice.choice((0, 3, 6))
+        step = self._session.set_standing_answer(prompt.seat, prompt.kind, answer, below=below)
+        self._take(step)
+        return True
 
     def _seen_by(self, seat: Seat) -> MatchState:
         if self._views is None or self._kinds[seat - 1] == "random":

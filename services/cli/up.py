@@ -90,7 +90,7 @@ async def _run_embedded(
 ) -> None:
     # The services are loaded only by the commands that run them.
     from services.cli.embedded import Embedded, embedded
-    from services.cli.runtime import run_until, stop_requested
+    from services.cli.runtime import calm_collector, run_until, stop_requested
     from services.common.logging import configure_logging
 
     def announce(running: Embedded) -> None:
@@ -120,6 +120,7 @@ async def _run_embedded(
         async with embedded(
             data, port=port, metrics_port=metrics_port, partitions=partitions
         ) as running:
+            calm_collector()
             announce(running)
             await run_until(stop, running.failed)
             if not as_json:

@@ -1,0 +1,148 @@
+"""Records golden matches of a game: `python -m tests.golden.record GAME [--matches-per-table 4]`.
+
+For every preset and every number of players it plays candidates, mostly with greedy bots, and keeps
+short ones that show cards and kinds of facts which the others do not. The last match at each table
+has options of its own and bots that buy whatever they can: it shows what is rare. Files that exist
+are never touched: to record a game again, before its revision is released, remove its folder first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from engine import Answer, AnyGame, Fact, MatchState, Prompt, Seat, find_game
+from services.cli.simulate_kings import purchase_of
+from services.cli.simulate_plan import Plan
+from services.client.bots import Bot, BotKind, make_bot, random_answer, seeded
+from services.common.viewfold import MatchFold
+from tests.golden.files import FOLDER, Golden, golden_of, recorded, write
+
+_CANDIDATES: Final = 100
+_STANDING_ONE_IN: Final = 60
+# Bytes that one card or kind of fact, not shown by any match so far, is worth.
+_NEWS_BYTES: Final = 200_000
+
+
+class EagerBot:
+    """Like a random bot, but takes something wherever it may: many cards come into play."""
+
+    def __init__(self, seed: str) -> None:
+        self._dice = seeded(seed)
+
+    def answer(self, prompt: Prompt, state: MatchState) -> Answer:
+        """Any legal answer that is not a pass, if there is one."""
+        if prompt.kind == "reroll":
+            dice = [each.id for each in prompt.options if not each.subject.endswith(":energy")]
+            return Answer(picks=tuple(dice))
+        wanted = tuple([each for each in prompt.options if each.id != "sweep"])
+        if prompt.form == "select" and not prompt.low and wanted:
+            prompt = msgspec.structs.replace(prompt, low=1, options=wanted)
+        return random_answer(prompt, self._dice)
+
+
+def facts_of(plan: Plan, number: int, *, eager: bool = False) -> tuple[Fact, ...]:
+    """Match `number` of a plan, played to its end."""
+    session, opening = plan.open(number)
+    kinds = plan.kinds(number, session.state.seats)
+    bots: dict[Seat, Bot] = {
+        Seat(seat): (
+            EagerBot(f"{plan.seed}/{number}/{seat}")
+            if eager
+            else make_bot(kind, plan.game, f"{plan.seed}/{number}/{seat}")
+        )
+        for seat, kind in enumerate(kinds, start=1)
+    }
+    views = MatchFold(bots)
+    facts = list(opening.facts)
+    views.apply(opening.facts, final=False)
+    step = session.start()
+    while True:
+        facts += step.facts
+        views.apply(step.facts, final=False)
+        if not session.waiting:
+            return tuple(facts)
+        dice = plan.dice(number, f"order/{len(facts)}")
+        prompt = dice.choice(session.waiting)
+        if eager and not dice.randrange(_STANDING_ONE_IN):
+            # The seat leaves word how such questions are to be answered, or wants them put again.
+            wanted = dice.choice((None, prompt.default))
+            step = session.set_standing_answer(prompt.seat, prompt.kind, wanted, below=6)
+            continue
+        answer = bots[prompt.seat].answer(prompt, views.state(prompt.seat))
+        step = session.answer(prompt.id, prompt.seat, answer)
+
+
+def _plans(game: AnyGame, preset: str, seats: int, wanted: int) -> Iterator[Plan]:
+    """The last of the matches at a table is played with other options than the preset's."""
+    bots: tuple[BotKind, ...] = ("greedy", "greedy", "random")
+    for index in range(wanted):
+        yield Plan(
+            game=game.id,
+            players_low=seats,
+            players_high=seats,
+            seed=f"golden/{preset}/{seats}/{index}",
+            bots=bots,
+            preset=preset,
+            mixed_options=index > 0 and index == wanted - 1,
+        )
+
+
+def _shown(facts: Iterable[Fact]) -> set[str]:
+    """What a match shows: its kinds of facts, and the cards bought in it."""
+    shown: set[str] = set()
+    for fact in facts:
+        shown.add(type(fact).__name__)
+        shown.add(purchase_of(fact))
+    return shown
+
+
+def _best(plan: Plan, game: AnyGame, shown: set[str]) -> Golden:
+    """The candidate with the fewest bytes for what is new in it."""
+    best: tuple[int, Golden, set[str]] | None = None
+    for number in range(1, _CANDIDATES + 1):
+        facts = facts_of(plan, number, eager=plan.mixed_options)
+        news = _shown(facts)
+        kinds = plan.kinds(number, plan.players_low)
+        bots = ("eager",) * len(kinds) if plan.mixed_options else kinds
+        golden = golden_of(game, facts, preset=plan.preset, bots=bots)
+        weight = sum(map(len, golden.lines)) - _NEWS_BYTES * len(news - shown)
+        if best is None or weight < best[0]:
+            best = (weight, golden, news)
+    assert best is not None
+    shown |= best[2]
+    return best[1]
+
+
+def record(game: AnyGame, matches_per_table: int) -> None:
+    """Record the matches of a game. Files that exist are an error."""
+    assert not recorded(game.id), f"{game.id} is recorded already"
+    shown: set[str] = set()
+    size = 0
+    for preset in sorted(game.presets) or [""]:
+        for seats in range(game.seats_low, game.seats_high + 1):
+            for index, plan in enumerate(_plans(game, preset, seats, matches_per_table), start=1):
+                golden = _best(plan, game, shown)
+                name = f"{preset or 'plain'}-{seats}-{index}.jsonl"
+                write(FOLDER / game.id / name, golden)
+                size += sum(map(len, golden.lines))
+                print(f"{name}: {golden.header.facts} facts, {golden.header.turns} turns")
+    missing = sorted(set(game.cards) - shown)
+    print(f"{size:,} bytes; not bought in any: {', '.join(missing) or 'nothing'}")
+
+
+def main(arguments: list[str]) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.golden.record", description=__doc__)
+    parser.add_argument("game")
+    parser.add_argument("--matches-per-table", type=int, default=4)
+    chosen = parser.parse_args(arguments)
+    record(find_game(chosen.game), chosen.matches_per_table)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

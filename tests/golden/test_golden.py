@@ -1,0 +1,110 @@
+"""Recorded matches still mean what they meant: they fold to the same state and follow the rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import (
+    ChanceDrawn,
+    ChanceDrawnInSecret,
+    MatchState,
+    Session,
+    catalogue,
+    commitment,
+    encode_state,
+    fact_types,
+    find_game,
+    fold,
+    recompute,
+    state_hash,
+)
+from services.cli.simulate_kings import purchase_of
+from tests.golden.files import FOLDER, FORMAT, digest_of, every_file, lines_of, read, recorded
+
+FILES = every_file()
+MATCHES_LOW = 40
+BYTES_HIGH = 8_000_000
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(FOLDER).with_suffix(""))
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_it_folds_to_the_recorded_state(path: Path) -> None:
+    golden = read(path)
+    header = golden.header
+    assert header.format == FORMAT
+    assert digest_of(golden.lines) == header.digest
+    facts = golden.facts()
+    assert len(facts) == header.facts
+    state = fold(facts)
+    assert state_hash(state).hex() == header.state_hash
+    assert state.status == "finished"
+    assert state.table is not None
+    told = (state.seats, tuple(state.winners), state.end_reason, state.table.turn)
+    assert told == (header.seats, header.winners, header.reason, header.turns)
+    assert {each.id: each.value for each in state.options} == header.options
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_the_rules_give_the_same_facts_again(path: Path) -> None:
+    """Only while its revision is the current one: older matches are kept for folding."""
+    golden = read(path)
+    if golden.header.revision == find_game(golden.header.game).revision:
+        Session.verify_rules(golden.facts())
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_its_dice_follow_from_the_revealed_seed(path: Path) -> None:
+    facts = read(path).facts()
+    state = fold(facts)
+    assert commitment(state.seed) == state.commitment
+    entropies = [player.entropy for player in state.players]
+    draws = [fact for fact in facts if isinstance(fact, ChanceDrawn | ChanceDrawnInSecret)]
+    assert [draw.number for draw in draws] == list(range(len(draws)))
+    for draw in draws:
+        assert draw.values == recompute(draw, state.seed, state.match_id, entropies)
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_its_lines_are_what_is_written_today(path: Path) -> None:
+    """A field that is renamed, moved or given another default would show here."""
+    golden = read(path)
+    assert lines_of(golden.facts()) == golden.lines
+
+
+@pytest.mark.parametrize("game_id", sorted(catalogue()))
+def test_every_game_has_enough_of_them(game_id: str) -> None:
+    """Every preset with every number of players, all cards, and nearly every kind of fact."""
+    game = find_game(game_id)
+    goldens = [read(path) for path in recorded(game_id)]
+    assert len(goldens) >= MATCHES_LOW
+    tables = {(each.header.preset, each.header.seats) for each in goldens}
+    seats = range(game.seats_low, game.seats_high + 1)
+    assert tables >= {(preset, number) for preset in game.presets for number in seats}
+    facts = [fact for each in goldens for fact in each.facts()]
+    assert {purchase_of(fact) for fact in facts} >= set(game.cards)
+    unseen = set(fact_types(game)) - {type(fact) for fact in facts}
+    assert not unseen, f"no recorded match has a {unseen}"
+    for spec in game.options:
+        values = {each.header.options[spec.id] for each in goldens}
+        assert values == set(spec.values), f"no recorded match has another {spec.id}"
+
+
+def test_they_stay_small_enough_to_be_read() -> None:
+    assert sum(path.stat().st_size for path in FILES) < BYTES_HIGH
+
+
+def test_a_changed_line_is_noticed(tmp_path: Path) -> None:
+    """The tests above are not idle: a fact that did not happen changes digest and state."""
+    golden = read(FILES[0])
+    index = next(i for i, line in enumerate(golden.lines) if b'"points_gained"' in line)
+    changed = golden.lines[index].replace(b'"amount":', b'"amount":1')
+    lines = (*golden.lines[:index], changed, *golden.lines[index + 1 :])
+    assert digest_of(lines) != golden.header.digest
+    state = fold(type(golden)(golden.header, lines).facts())
+    assert isinstance(state, MatchState)
+    assert encode_state(state) != encode_state(fold(golden.facts()))
