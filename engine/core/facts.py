@@ -32,7 +32,7 @@ class MatchCreated(Fact, frozen=True, tag="match_created"):
     answer_timeout_s: Public[int]
 
 
-class SeatTaken(Fact, frozen=True, tag="seat_taken"):
+class SeatTaken(Fact, frozen=True, tag="seat_taken", omit_defaults=True):
     """A player sat down and added its own entropy to every roll of the match: either at once, or
     by a commitment to it that EntropyRevealed opens once every seat is taken.
     """

@@ -186,8 +186,9 @@ class Client:
     async def start(self, match_id: str, *, request_id: str | None = None) -> Receipt:
         """Start the match; for its host, once every seat is taken. May be repeated.
 
-        Reveals this client's own entropy where that is missing, and waits, as long as its RetryPolicy allows, for the
-        other seats to reveal theirs: ENTROPY_MISSING names those that did not.
+        Reveals this client's own entropy where that is missing, and waits, as long as its
+        RetryPolicy allows, for the other seats to reveal theirs: ENTROPY_MISSING names those that
+        did not.
         """
         request = match_pb2.StartMatchRequest(
             request_id=request_id or f"start.{match_id}", match_id=match_id

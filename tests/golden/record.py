@@ -1,4 +1,4 @@
-"""Records golden matches of a game: `python -m tests.golden.record GAME [--matches-per-table 4]`.
+"""Records golden matches of a game: `python -m tests.golden.record GAME [--committed]`.
 
 For every preset and every number of players it plays candidates, mostly with greedy bots, and keeps
 short ones that show cards and kinds of facts which the others do not. The last match at each table
@@ -15,7 +15,18 @@ from typing import Final
 
 import msgspec
 
-from engine import Answer, AnyGame, Fact, MatchState, Prompt, Seat, find_game
+from engine import (
+    Answer,
+    AnyGame,
+    Fact,
+    MatchState,
+    Prompt,
+    Seat,
+    Session,
+    Step,
+    entropy_commitment,
+    find_game,
+)
 from services.cli.simulate_kings import purchase_of
 from services.cli.simulate_plan import Plan
 from services.client.bots import Bot, BotKind, make_bot, random_answer, seeded
@@ -45,9 +56,28 @@ class EagerBot:
         return random_answer(prompt, self._dice)
 
 
-def facts_of(plan: Plan, number: int, *, eager: bool = False) -> tuple[Fact, ...]:
+def open_committed(plan: Plan, number: int) -> tuple[Session, Step]:
+    """Like plan.open, but the seats commit to their entropy and reveal it once all are seated."""
+    match_id, seats = f"committed-{number}", plan.seats(number)
+    game, seed = find_game(plan.game), plan.chance_seed(number)
+    session, created = Session.create(
+        game, match_id=match_id, host="golden", seats=seats, preset=plan.preset, seed=seed
+    )
+    facts = list(created.facts)
+    entropies = [plan.dice(number, f"entropy/{seat}").randbytes(32) for seat in range(1, seats + 1)]
+    for seat, entropy in enumerate(entropies, start=1):
+        promise = entropy_commitment(entropy)
+        facts += session.join(f"bot-{seat}", f"Seat {seat}", entropy_commitment=promise).facts
+    for seat, entropy in enumerate(entropies, start=1):
+        facts += session.reveal(Seat(seat), entropy).facts
+    return session, Step(tuple(facts), ())
+
+
+def facts_of(
+    plan: Plan, number: int, *, eager: bool = False, committed: bool = False
+) -> tuple[Fact, ...]:
     """Match `number` of a plan, played to its end."""
-    session, opening = plan.open(number)
+    session, opening = open_committed(plan, number) if committed else plan.open(number)
     kinds = plan.kinds(number, session.state.seats)
     bots: dict[Seat, Bot] = {
         Seat(seat): (
@@ -135,13 +165,30 @@ def record(game: AnyGame, matches_per_table: int) -> None:
     print(f"{size:,} bytes; not bought in any: {', '.join(missing) or 'nothing'}")
 
 
+def record_committed(game: AnyGame) -> None:
+    """Record one match whose seats committed to their entropy. Its file must not be there."""
+    preset, seats = min(game.presets, default=""), game.seats_low
+    (plan,) = _plans(game, preset, seats, 1)
+    facts = facts_of(plan, 1, committed=True)
+    golden = golden_of(game, facts, preset=preset, bots=plan.kinds(1, seats))
+    path = FOLDER / game.id / f"committed-{seats}-1.jsonl"
+    assert not path.exists(), f"{path.name} is recorded already"
+    write(path, golden)
+
+
 def main(arguments: list[str]) -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.golden.record", description=__doc__)
     parser.add_argument("game")
     parser.add_argument("--matches-per-table", type=int, default=4)
+    parser.add_argument(
+        "--committed", action="store_true", help="only the match of committed seats"
+    )
     chosen = parser.parse_args(arguments)
-    record(find_game(chosen.game), chosen.matches_per_table)
+    game = find_game(chosen.game)
+    if not chosen.committed:
+        record(game, chosen.matches_per_table)
+    record_committed(game)
 
 
 if __name__ == "__main__":
