@@ -33,8 +33,8 @@ _CORE_PHRASES: Final[Mapping[str, tuple[str, str]]] = {
     "fact.match_created": ("A lobby for {seats} opens.", "为 {seats} 人开设了房间。"),
     "fact.seat_taken": ("{name} takes seat {seat_number}.", "{name} 坐到 {seat_number} 号位。"),
     "fact.entropy_revealed": (
-        "{name} reveals its share in the dice.",
-        "{name} 公布自己的随机数。",
+        "{seat} reveals its share in the dice.",
+        "{seat} 公布自己的随机数。",
     ),
     "fact.match_started": ("The match begins.", "对局开始。"),
     "fact.seed_revealed": ("The secret seed is revealed.", "公开随机种子。"),

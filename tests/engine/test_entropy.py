@@ -17,6 +17,7 @@ from engine import (
     SeatTaken,
     Session,
     derive_seed,
+    describe_fact,
     empty_state,
     entropy_commitment,
     evolve,
@@ -156,6 +157,13 @@ def test_a_log_with_reveals_is_rebuilt_and_verified() -> None:
     waiting = Session.rebuild(facts[:half], seed=SEED)
     waiting.reveal(BEN, YOURS)
     assert waiting.start().facts == tuple(facts[half + 1 :])
+
+
+def test_a_reveal_is_told() -> None:
+    state = fold(started(MINE, YOURS))
+    told = describe_fact(state, EntropyRevealed(BEN, YOURS))
+    assert told == "P2 reveals its share in the dice."
+    assert describe_fact(state, EntropyRevealed(BEN, YOURS), "zh").startswith("P2")
 
 
 def forged_value(facts: list[Fact], at: int) -> int:
