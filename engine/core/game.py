@@ -105,6 +105,12 @@ class Game(Generic[S]):
         for preset in self.presets:
             self.resolve_options(preset, {})
 
+    def asks(self, kind: str) -> bool:
+        """Whether seats may be asked prompts of this kind: the game or a card has words for it."""
+        card_id, _, name = kind.partition(".")
+        card = self.cards.get(card_id)
+        return f"prompt.{kind}" in self.phrases or (card is not None and name in card.asks)
+
     def resolve_options(self, preset: str, chosen: Mapping[str, str]) -> tuple[OptionValue, ...]:
         """Every option with its value, sorted by id: defaults, then the preset, then what was
         chosen.

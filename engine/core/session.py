@@ -6,6 +6,7 @@ A session is thrown away after any exception but a Refusal, and rebuilt from the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -158,6 +159,8 @@ class Session:
         self._rule: _Running | None = None
         self._group: tuple[Prompt, ...] = ()
         self._answers: dict[PromptId, Answer] = {}
+        # The turn, and how often each seat changed its standing answers in it.
+        self._standing_changes: tuple[int, Counter[Seat]] = (0, Counter())
 
     # -- what there is to see ----------------------------------------------------------------------
 
@@ -351,12 +354,24 @@ class Session:
             raise Refusal("MATCH_FINISHED" if finished else "MATCH_NOT_STARTED")
         _check_standing(self._match, seat, kind, below)
         assert self._table is not None
+        self._count_standing(seat)
         if answer is None:
             self._table.record(StandingAnswerDropped(seat, kind))
         else:
             standing = StandingAnswer(seat=seat, kind=kind, answer=answer, below=below)
             self._table.record(StandingAnswerSet(seat, standing))
         return self._answer_standing(self._hand_out())
+
+    def standing_changes(self, seat: Seat) -> int:
+        """How often the seat changed its standing answers since the turn began."""
+        turn, changes = self._standing_changes
+        return changes[seat] if self._table and turn == self._table.state.turn else 0
+
+    def _count_standing(self, seat: Seat) -> None:
+        turn = self._table_of().state.turn
+        if turn != self._standing_changes[0]:
+            self._standing_changes = (turn, Counter())
+        self._standing_changes[1][seat] += 1
 
     def abandon(self, reason: str = "abandoned") -> Step:
         """End the match from outside its rules: without winners, the seed revealed.
@@ -510,6 +525,7 @@ class Session:
                 self.abandon(last.reason if isinstance(last, MatchEnded) else "")
                 continue
             if isinstance(fact, StandingAnswerSet | StandingAnswerDropped):
+                self._count_standing(fact.seat)
                 self._table_of().record(fact)
                 continue
             if not isinstance(fact, Answered) or not isinstance(fact.answer, Answer):

@@ -73,6 +73,9 @@ class Checks:
         state = session.state
         if state.status != "finished" or state.prompts:
             raise LawBroken(f"the match stopped while {state.status}, with {state.prompts} open")
+        # Private, but the only place that knows: a rule that waits without a question would hang.
+        if session._rule is not None:
+            raise LawBroken("a rule is still open after the end")
         if state.seed != self._seed:
             raise LawBroken("the seed was not revealed")
         Session.verify_rules(self._facts)

@@ -24,6 +24,9 @@ _OPEN_STREAM_S: Final = 300.0
 _CALLS_PER_CALLER_MAX: Final = 2_000
 # How long a caller may take to send the request after the call was opened.
 _REQUEST_S: Final = 10.0
+# The same for what is open to everybody, and how many calls may be that far at a time.
+_OPEN_REQUEST_S: Final = 2.0
+_OPEN_REQUESTS_MAX: Final = 200
 
 
 class Gate(WrappingInterceptor):
@@ -40,6 +43,8 @@ class Gate(WrappingInterceptor):
         open_streams_max: int = _OPEN_STREAMS_MAX,
         open_stream_s: float = _OPEN_STREAM_S,
         request_s: float = _REQUEST_S,
+        open_request_s: float = _OPEN_REQUEST_S,
+        open_requests_max: int = _OPEN_REQUESTS_MAX,
     ) -> None:
         """`verifier` decides which tokens are good; without it only what is open is served."""
         super().__init__()
@@ -48,6 +53,10 @@ class Gate(WrappingInterceptor):
         self._open_streams_max = open_streams_max
         self._open_stream_s = open_stream_s
         self._request_s = request_s
+        self._open_request_s = open_request_s
+        self._open_requests_max = open_requests_max
+        # Calls of strangers whose request has not arrived, the oldest first; a dict for its order.
+        self._open_requests: dict[asyncio.Timeout, None] = {}
         self._calls: Counter[str] = Counter()
         self._open_streams = 0
         self._streams: set[asyncio.Timeout] = set()
@@ -79,7 +88,9 @@ class Gate(WrappingInterceptor):
         decode = _strict(handler.request_deserializer)
 
         async def request_of(requests: Any, context: Any) -> Any:
-            return requests if handler.request_streaming else await self._read(decode, context)
+            if handler.request_streaming:
+                return requests
+            return await self._read(decode, context, is_open=is_open)
 
         async def unary(requests: Any, context: Any) -> Any:
             with contextlib.nullcontext() if is_open else self._caller(context):
@@ -120,16 +131,33 @@ class Gate(WrappingInterceptor):
         finally:
             self._open_streams -= 1
 
-    async def _read(self, decode: Callable[[bytes], Any], context: Any) -> Any:
+    async def _read(self, decode: Callable[[bytes], Any], context: Any, *, is_open: bool) -> Any:
         """Return the call's one request; BAD_REQUEST when it does not come, or is no message."""
+        limit = asyncio.timeout(self._open_request_s if is_open else self._request_s)
         try:
-            async with asyncio.timeout(self._request_s):
+            async with limit:
+                if is_open:
+                    self._make_room()
+                    self._open_requests[limit] = None
                 data = await context.read()
         except TimeoutError:
             raise refuse("BAD_REQUEST", "The request did not arrive in time.") from None
+        finally:
+            self._open_requests.pop(limit, None)
         if data is grpc.aio.EOF:
             raise refuse("BAD_REQUEST", "The call has no request.")
         return decode(data)
+
+    def _make_room(self) -> None:
+        """End the waiting of the strangers who have waited longest, where there are too many.
+
+        Not of the newest: honest callers send the request at once, and shall not be kept out.
+        """
+        while len(self._open_requests) >= self._open_requests_max:
+            oldest = next(iter(self._open_requests))
+            del self._open_requests[oldest]
+            if not oldest.expired():
+                oldest.reschedule(asyncio.get_running_loop().time())
 
     async def _limited(
         self, inner: Callable[..., Any], request: Any, context: Any, lifetime_s: float, late: str

@@ -279,6 +279,12 @@ _ROWS: Final = (
         retry=True,
     ),
     Reason(
+        "TOO_MANY_CHANGES",
+        StatusCode.RESOURCE_EXHAUSTED,
+        "This seat changed its standing answers too often; wait for the next turn.",
+        "预设回答修改过于频繁，请等到下一回合。",
+    ),
+    Reason(
         "MESSAGE_TOO_LARGE",
         StatusCode.RESOURCE_EXHAUSTED,
         "The message is larger than the server accepts.",

@@ -28,6 +28,7 @@ from services.common.commits import Cause, How
 from services.common.errors import ApiError, from_refusal, refuse
 from services.common.prompts_wire import answer_from_wire, answer_to_wire, wire_field
 from services.match.limits import ANSWER_TIMEOUT_S_MAX, ITEMS_MAX, TEXT_MAX
+from services.match.standing import check_change
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _MATCH_ID: Final = re.compile(r"[a-z2-7]{26}")
@@ -456,6 +457,7 @@ def decide(session: Session, command: LaterCommand, seat: int) -> Decision:
         case SetStanding():
             if not seat:
                 raise refuse("NOT_A_PLAYER")
+            check_change(session, Seat(seat), command.kind, command.answer, command.below)
             step = session.set_standing_answer(
                 Seat(seat), command.kind, command.answer, below=command.below
             )

@@ -83,9 +83,11 @@ async def _whole(client: Client, match_id: str) -> MatchState:
 async def _check_read_model(arena: Arena, match: Played, whole: MatchState) -> None:
     """Redis holds, for everybody, the fold of the whole match."""
     receipts = [c.receipt for record in match.records for c in record.commands if c.receipt]
-    position = max(receipts, key=lambda receipt: receipt.sequence).position
+    last = max(receipts, key=lambda receipt: receipt.sequence)
+    assert last.sequence == max(match.records[0].commit_hashes), "whose was the last command?"
     for client in (arena.host, arena.player(1).client):
-        shown = await client.get(match.match_id, position=position)
+        shown = await client.get(match.match_id, position=last.position)
+        assert shown.summary.sequence == last.sequence
         assert shown.summary.status == match_pb2.MATCH_STATUS_FINISHED
         assert shown.state_hash == state_hash(whole)
         assert list(shown.summary.winners) == list(whole.winners)

@@ -69,7 +69,7 @@ async def test_without_a_token_no_request_is_waited_for() -> None:
 
 @pytest.mark.parametrize("method", [SUBMIT, CHECK])
 async def test_a_request_that_does_not_come_is_not_waited_for_long(method: str) -> None:
-    async with edge(gate=gate(request_s=0.3)) as running:
+    async with edge(gate=gate(request_s=0.3, open_request_s=0.3)) as running:
         call = half_open(running, method, bearer())
         started = time.monotonic()
         assert await reason_of(lambda: call) == "BAD_REQUEST"
@@ -144,6 +144,27 @@ async def test_what_is_open_to_everybody_does_not_last_for_ever() -> None:
         assert await reason_of(watch.read) == "STREAM_TOO_LONG"
         reflection = reflection_pb2_grpc.ServerReflectionStub(running.channel)
         assert await reason_of(reflection.ServerReflectionInfo().read) == "STREAM_TOO_LONG"
+
+
+async def test_strangers_who_send_no_request_make_room_for_those_who_do() -> None:
+    limits = gate(open_request_s=30, open_requests_max=3)
+    async with edge(gate=limits) as running:
+        await running.server.set_serving(True)
+        held = []
+        for _ in range(20):
+            held.append(half_open(running, CHECK))
+            await asyncio.sleep(0.02)
+        for call in held[:17]:
+            assert await reason_of(lambda call=call: call) == "BAD_REQUEST"
+        assert len(limits._open_requests) == 3
+        stub = health_pb2_grpc.HealthStub(running.channel)
+        for _ in range(5):
+            reply = await stub.Check(health_pb2.HealthCheckRequest(), timeout=1)
+            assert reply.status == health_pb2.HealthCheckResponse.SERVING
+        for call in held[17:]:
+            call.cancel()
+        await asyncio.sleep(0.2)
+    assert not limits._open_requests
 
 
 async def test_nothing_is_counted_when_all_calls_are_over() -> None:

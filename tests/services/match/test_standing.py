@@ -12,6 +12,7 @@ from services.common.errors import ApiError
 from services.common.log.sqlite import SqliteLog
 from services.common.prompts_wire import answer_to_wire
 from services.common.verify import Placed, verify_commits
+from services.match.standing import CHANGES_PER_TURN_MAX
 from tests.services.match.serving import (
     LIMITS,
     Player,
@@ -109,6 +110,45 @@ async def test_standing_answers_that_are_refused(log: SqliteLog, here: Process) 
         await _set(ann, match.match_id, "swap", request_id="s")
     assert refused(error) == "REQUEST_ID_REUSED"
     assert await size(log) == before + 1
+
+
+async def test_changes_of_standing_answers_are_bounded(log: SqliteLog) -> None:
+    """What changes nothing or answers nothing is refused, and so are many changes in one turn; the
+    process that takes the match over decides alike."""
+    async with process(log) as here:
+        match = await begin(here)
+        ann = match.players[0]
+        before = await size(log)
+        for fields in ({"kind": "nope"}, {"answer": None}):
+            with pytest.raises(ApiError) as error:
+                await _set(ann, match.match_id, "keep", **fields)
+            assert refused(error) == "BAD_STANDING_ANSWER"
+        with pytest.raises(ApiError) as error:
+            await _set(ann, match.match_id, "keep", "keep")
+        assert refused(error) == "BAD_STANDING_ANSWER"
+        assert await size(log) == before
+        # Not legal for what is open: the match does not move on.
+        for number in range(CHANGES_PER_TURN_MAX - 1):
+            await _set(ann, match.match_id, f"a{number % 2}")
+        with pytest.raises(ApiError) as error:
+            await _set(ann, match.match_id, "a0")
+        assert refused(error) == "BAD_STANDING_ANSWER"
+    async with process(log) as here:
+        ann, bob = (here.player(player.subject) for player in match.players)
+        await _set(ann, match.match_id, "a1")
+        before = await size(log)
+        with pytest.raises(ApiError) as error:
+            await _set(ann, match.match_id, "a0")
+        assert refused(error) == "TOO_MANY_CHANGES"
+        assert await size(log) == before
+        await _set(bob, match.match_id, "a0")
+        for player in (ann, bob):
+            (prompt,) = await player.prompts(match.match_id)
+            await player.answer(match.match_id, prompt.prompt_id, "keep")
+        # The next turn has come.
+        await _set(ann, match.match_id, "a0")
+    report = verify_commits(await _placed(log, match.match_id))
+    assert report.passed, report
 
 
 async def test_a_host_abandons_a_lobby(log: SqliteLog, here: Process) -> None:
