@@ -57,6 +57,11 @@ class Bench(Generic[S]):
         """Open questions of the running rule."""
         return tuple(prompt for prompt in self._group if prompt.id not in self._answers)
 
+    @property
+    def is_running(self) -> bool:
+        """Has the rule neither come to its end nor ended the match?"""
+        return self._rule is not None
+
     def run(self, rule: Callable[[Table[S]], Coroutine[object, object, None]]) -> None:
         """Start a rule and run it to its first question, or to its end."""
         assert self._rule is None, "a rule is still running"
@@ -81,3 +86,4 @@ class Bench(Generic[S]):
             self._group, self._rule = (), None
         except MatchOver as over:
             self._group, self._rule, self.over = (), None, over
+        assert self._group or self._rule is None, "the rule waits, but nobody is asked"

@@ -145,6 +145,7 @@ class Card(Generic[M]):
         """Change (return another) or cancel (return None) a proposal, without asking anybody."""
 
         def register(act: Callable[[M, P], P | None]) -> Callable[[M, P], P | None]:
+            assert not iscoroutinefunction(act), f"{self.id}: what replaces is a plain def"
             self.hooks.append(Hook("replaces", proposal, act, when=when, under=under, order=order))
             return act
 
@@ -161,12 +162,19 @@ class Card(Generic[M]):
         order: int = 0,
     ) -> Callable[[Callable[[M, P], Awaitable[P | None]]], Callable[[M, P], Awaitable[P | None]]]:
         """An optional reaction: offered while `when` holds, the price can be paid and uses (0: no
-        limit) are left.
+        limit) are left. One for each proposal, or for each value of one option.
         """
 
         def register(
             act: Callable[[M, P], Awaitable[P | None]],
         ) -> Callable[..., Awaitable[P | None]]:
+            assert iscoroutinefunction(act), f"{self.id}: what is offered is an async def"
+            for each in self.hooks:
+                assert (
+                    each.kind != "offers"
+                    or each.subject is not proposal
+                    or _never_both(each.under, under)
+                ), f"{self.id}: two offers on one {proposal.__name__}"
             hook: Hook[M] = Hook(
                 "offers", proposal, act, when=when, price=price, uses=uses, under=under, order=order
             )
@@ -217,6 +225,11 @@ class Card(Generic[M]):
             return act
 
         return register
+
+
+def _never_both(one: Under | None, other: Under | None) -> bool:
+    """Two values of one option: no match has both."""
+    return one is not None and other is not None and one[0] == other[0] and one[1] != other[1]
 
 
 def _under(values: Mapping[Under, int], options: Mapping[str, str], otherwise: int) -> int:

@@ -42,6 +42,7 @@ class Game(Generic[S]):
     type `checkpoint` first, and may not depend on anything but the state before that fact. Both end
     the match with MatchOver. board: whatever the game's own rules must know about its map. measure:
     the number of a seat that its standing answers to prompts of a kind are compared with.
+    decks: the base deck first; the others are named like the expansion whose matches have them.
     """
 
     def __init__(
@@ -94,6 +95,8 @@ class Game(Generic[S]):
         for deck in decks:
             assert not self.cards.keys() & deck.cards.keys(), "one card id in two decks"
             self.cards.update(deck.cards)
+        for deck in decks[1:]:
+            assert deck.name in expansions, f"deck {deck.name} belongs to no expansion"
         self._check()
 
     def _check(self) -> None:
@@ -104,6 +107,12 @@ class Game(Generic[S]):
         assert len(tags) == len(frozenset(tags)), "two facts with one tag"
         for preset in self.presets:
             self.resolve_options(preset, {})
+
+    def decks_of(self, expansions: tuple[str, ...]) -> tuple[Deck[Me[S]], ...]:
+        """The decks of a match that was created with these expansions: the base deck and theirs."""
+        return tuple(
+            [deck for deck in self.decks if deck is self.decks[0] or deck.name in expansions]
+        )
 
     def asks(self, kind: str) -> bool:
         """Whether seats may be asked prompts of this kind: the game or a card has words for it."""

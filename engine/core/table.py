@@ -139,8 +139,11 @@ class Table(Generic[S]):
     ) -> tuple[Answer, ...]:
         """Ask several seats at the same time; nobody sees an answer before all have answered.
 
-        The questions have an empty id; the answers come back in the order of the questions.
+        The questions have an empty id; the answers come back in the order of the questions. No
+        questions, no answers: then nothing stops.
         """
+        if not questions:
+            return ()
         prompts: list[Prompt] = []
         for question in questions:
             prompt = msgspec.structs.replace(question, id=self._next_prompt_id())

@@ -36,10 +36,18 @@ def default_data_dir() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "share") / "diceledger"
 
 
+def data_path(text: str | Path) -> Path:
+    """Read what was given for a data directory; nothing would mean the current directory."""
+    if not str(text).strip():
+        raise typer.BadParameter("name a directory.")
+    return Path(text)
+
+
 DataOption = Annotated[
     Path,
     typer.Option(
         "--data",
+        parser=data_path,
         envvar="DICELEDGER_DATA",
         metavar="DIR",
         help="Where everything is kept.",

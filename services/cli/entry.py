@@ -13,3 +13,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(_STOPPED)
     run()
+
+
+if __name__ == "__main__":
+    main()

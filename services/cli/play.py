@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from diceledger.match.v1 import match_pb2
-from services.cli.datadir import default_data_dir
+from services.cli.datadir import data_path, default_data_dir
 from services.cli.demo_cast import cast_of, known_game
 from services.cli.main_guard import CommandFailed
 from services.cli.main_options import (
@@ -31,6 +31,7 @@ from services.client.matches import reveal_all
 
 _YOU = "you"
 _BOT_PREFIX = "bot-"
+_NAME_MAX = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,22 @@ def register(app: typer.Typer) -> None:
     app.command(name="play", rich_help_panel="Start here")(_play)
 
 
+def _checked_name(name: str) -> str:
+    fits = not name or (len(name) <= _NAME_MAX and name.isprintable() and name.strip())
+    if not fits:
+        raise typer.BadParameter(f"a name is 1 to {_NAME_MAX} printable characters.")
+    return name
+
+
 def _play(
     game: Annotated[
         str, typer.Option("--game", metavar="GAME", help="`diceledger games` lists them.")
     ] = "king_of_tokyo",
     players: Annotated[int, typer.Option("--players", help="Seats at the table, yours too.")] = 3,
-    name: Annotated[str, typer.Option("--name", help="Your name at the table.")] = "",
+    name: Annotated[
+        str,
+        typer.Option("--name", callback=_checked_name, help="Your name at the table."),
+    ] = "",
     match: Annotated[
         str, typer.Option("--match", metavar="ID", help="Go on with this match, or join it.")
     ] = "",
@@ -65,6 +76,7 @@ def _play(
         Path | None,
         typer.Option(
             "--data",
+            parser=data_path,
             metavar="DIR",
             help="Where your matches are kept.  [default: ~/.local/share/diceledger/play]",
         ),

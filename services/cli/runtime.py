@@ -27,6 +27,7 @@ from services.common.settings import Address, Settings
 MATCH_SERVICE: Final = match_pb2.DESCRIPTOR.services_by_name["MatchService"].full_name
 REPLAY_SERVICE: Final = replay_pb2.DESCRIPTOR.services_by_name["ReplayService"].full_name
 _HEARTBEAT_S = 0.5
+_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 # A loop that stood still for so long serves nobody, whatever it would say of itself.
 _STALLED_S = 5.0
 
@@ -279,19 +280,23 @@ def stop_requested() -> Iterator[Stop]:
     """Listen to SIGTERM and Ctrl-C for the length of the block.
 
     Before `Stop.ready` they break the block off, after its clean-up. A second one ends the process
-    at once. Only within `run_service`.
+    at once, as a kill does: logs stand that, and children end with it. Only within `run_service`.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None, "within a coroutine"
     stop = Stop(task)
 
-    def request(number: signal.Signals) -> None:
-        loop.remove_signal_handler(number)
+    def request() -> None:
+        for number in _STOP_SIGNALS:
+            loop.remove_signal_handler(number)
+            # Not Python's own handling of Ctrl-C: it breaks the clean-up off in the middle, with
+            # traces of whatever was going on.
+            signal.signal(number, signal.SIG_DFL)
         stop.wish()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, request, number)
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, request)
     try:
         yield stop
     except asyncio.CancelledError:
@@ -299,5 +304,6 @@ def stop_requested() -> Iterator[Stop]:
             raise _BrokenOff from None
         raise
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _STOP_SIGNALS:
+            # False for one that is gone: then the default stays.
             loop.remove_signal_handler(number)

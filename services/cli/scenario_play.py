@@ -315,6 +315,8 @@ class _Play:
             now = letter_of(self._session.state.table.active)  # type: ignore[union-attr]  # laid
             return f"the turn is over; write `- turn: {now}` if the script goes on"
         match = self._session.state
+        if not self._open:
+            return f"the rules wait, but nobody is asked (after {self.facts[-1]!r})"
         asked = [
             f"{letter_of(prompt.seat)} is asked {prompt.kind}, offered: "
             f"{shown(prompt, offers_of(match, prompt))}"

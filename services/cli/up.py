@@ -13,6 +13,7 @@ from services.cli.datadir import DataOption
 
 DEFAULT_PORT = 50051
 DEFAULT_METRICS_PORT = 9464
+_MATCH_PROCESSES = 2
 
 
 def register(app: typer.Typer) -> None:
@@ -38,9 +39,11 @@ def up(
         ),
     ] = False,
     match_processes: Annotated[
-        int,
-        typer.Option("--match-processes", help="With --distributed: how many.", min=1, max=32),
-    ] = 2,
+        int | None,
+        typer.Option(
+            "--match-processes", help="With --distributed: how many, by default 2.", min=1, max=32
+        ),
+    ] = None,
     partitions: Annotated[
         int | None,
         typer.Option(
@@ -62,6 +65,8 @@ def up(
     """
     from services.cli.runtime import run_service
 
+    if match_processes is not None and not distributed:
+        raise typer.BadParameter("--match-processes goes with --distributed.")
     if distributed:
         # Kafka's client is loaded only by those who use it.
         from services.cli.up_distributed import run_distributed
@@ -70,7 +75,7 @@ def up(
             data,
             port=port,
             metrics_port=metrics_port,
-            match_processes=match_processes,
+            match_processes=match_processes or _MATCH_PROCESSES,
             partitions=partitions,
             log_level=log_level,
             as_json=as_json,

@@ -127,6 +127,12 @@ def test_a_recorded_match_has_the_same_states_under_every_hash_seed(
         (["demo", "--players", "three"], 2, "integer"),
         (["export", "--server", "127.0.0.1:1", "--match", "a" * 26], 1, "No server answers"),
         (["play", "--server", "127.0.0.1:1"], 1, "token"),
+        (["play", "--name", "\x1b[31mx"], 2, "printable"),
+        (["play", "--name", "x" * 41], 2, "1 to 40"),
+        (["play", "--name", " "], 2, "1 to 40"),
+        (["play", "--data", ""], 2, "directory"),
+        (["up", "--data", ""], 2, "directory"),
+        (["up", "--data", "d", "--match-processes", "3"], 2, "--distributed"),
         (["nonsense"], 2, "nonsense"),
     ],
 )

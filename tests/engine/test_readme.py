@@ -9,13 +9,11 @@ from typing import cast
 import pytest
 
 import engine
-from engine import Deck, Game, Me
 from engine.games.kings.cards import KingDeck, keep
 from engine.games.kings.me import KingMe
 from engine.games.kings.proposals import SmashesResolved
-from engine.games.kings.state import KingsState
-from engine.games.kings.tokyo.game import GAME
 from tests.engine.tokyo import kit as kit_module
+from tests.engine.tokyo.boxes import with_expansion
 from tests.engine.tokyo.kit import Kit
 
 PAGE = (Path(engine.__file__).parent / "README.md").read_text()
@@ -27,34 +25,11 @@ def test_the_worked_card_works(monkeypatch: pytest.MonkeyPatch) -> None:
     deck = KingDeck("imaginary")
     names = {"BASE": deck, "keep": keep, "SmashesResolved": SmashesResolved, "KingMe": KingMe}
     exec(card, names)
-    game = _with_deck(deck)
+    game = with_expansion(deck)
     monkeypatch.setattr(kit_module, "find_game", lambda _: game)
     names = {"Kit": Kit}
     exec(scenario, names)
     cast("type", names["test_leech_fangs_turn_energy_into_a_heart"])()
-
-
-def _with_deck(deck: KingDeck) -> Game[KingsState]:
-    return Game(
-        id=GAME.id,
-        name=GAME.name,
-        name_zh=GAME.name_zh,
-        seats_low=2,
-        seats_high=6,
-        revision=1,
-        state=GAME.state,
-        facts=GAME.facts,
-        checkpoint=GAME.checkpoint,
-        setup=GAME.setup,
-        turn=GAME.turn,
-        me=GAME.me,
-        decks=(*GAME.decks, cast("Deck[Me[KingsState]]", deck)),
-        options=GAME.options,
-        presets=GAME.presets,
-        default_preset=GAME.default_preset,
-        phrases=GAME.phrases,
-        board=GAME.board,
-    )
 
 
 def test_every_hook_and_verb_on_the_page_exists() -> None:

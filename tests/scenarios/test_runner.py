@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
 
+from engine import Ask, GameState, Table, find_game
+from engine.games.kings.board import KingTable
+from engine.games.kings.tokyo.turn import begin_turn, next_turn
 from services.cli.main import app
 from services.cli.scenario_covers import covers
 from services.cli.scenario_play import Outcome, run_file
@@ -205,6 +209,21 @@ def test_a_scenario_may_not_stop_in_a_question(play: Play) -> None:
     outcome = play(text)
     assert "the scenario stops while B is asked prevent_loss, offered: wings" in outcome.message
     assert play(text + "  - asked: {B: prevent_loss}\n").ok
+
+
+def test_rules_that_wait_for_nobody_are_told(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in the rules, not in the scenario: the message says after which fact."""
+    game = find_game("king_of_tokyo")
+    whole_turn = game.turn
+
+    async def turn(table: Table[GameState]) -> None:
+        begin_turn(cast("KingTable", table), next_turn(cast("KingTable", table).state))
+        await Ask(())
+        await whole_turn(table)
+
+    monkeypatch.setattr(game, "turn", turn)
+    outcome = play(GOOD)
+    assert "the rules wait, but nobody is asked (after TurnBegan(" in outcome.message
 
 
 def test_a_match_that_ends_must_be_expected(play: Play) -> None:

@@ -74,6 +74,7 @@ def discard(
     text_zh: str,
     copies: int = 1,
     text_first: tuple[str, str] | None = None,
+    asks: Mapping[str, tuple[str, str]] | None = None,
     sources: tuple[str, ...] = EVERYWHERE,
 ) -> KingCard:
     """A card that works once, when it is bought."""
@@ -89,5 +90,6 @@ def discard(
             text_zh=text_zh,
             sources=sources,
             text_under={} if text_first is None else {FIRST: text_first},
+            asks=asks,
         )
     )

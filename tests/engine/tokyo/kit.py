@@ -6,7 +6,7 @@ die that is left over fails the test.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -33,8 +33,17 @@ def faces(text: str) -> list[str]:
 class Kit:
     """See the module. Seats are A=1, B=2, …"""
 
-    def __init__(self, seats: int = 4, *, preset: str = "online", **options: str) -> None:
-        self.game = cast("Game[KingsState]", find_game("king_of_tokyo"))
+    def __init__(
+        self,
+        seats: int = 4,
+        *,
+        preset: str = "online",
+        game: Game[KingsState] | None = None,
+        expansions: tuple[str, ...] = (),
+        **options: str,
+    ) -> None:
+        self.game = game or cast("Game[KingsState]", find_game("king_of_tokyo"))
+        self.expansions = expansions
         self.options = self.game.resolve_options(preset, options)
         monsters = tuple(Monster(seat=Seat(seat), place="outside") for seat in range(1, seats + 1))
         self._start = TokyoState(
@@ -119,10 +128,7 @@ class Kit:
         yield question to one seat can be told apart by a suffix: yield_tokyo_2.
         """
         self._dice = faces(roll)
-        self._answers = {
-            kind.replace("__", "."): list(each) if isinstance(each, list) else [each]
-            for kind, each in answers.items()
-        }
+        self._answers = _by_kind(answers)
         before = Seat((seat - 2) % len(self._start.monsters) + 1)
         self._begin(before)
         self._run()
@@ -132,15 +138,15 @@ class Kit:
         """Play the next turn, of whoever it is."""
         assert self._bench is not None
         self._dice = faces(roll)
-        self._answers = {
-            kind.replace("__", "."): list(each) if isinstance(each, list) else [each]
-            for kind, each in answers.items()
-        }
+        self._answers = _by_kind(answers)
         self._run()
         return self
 
-    def buy(self, seat: int, card: str) -> Kit:
-        """The seat gets the card as if it had bought it for nothing in its own turn."""
+    def buy(self, seat: int, card: str, **answers: Scripted | list[Scripted]) -> Kit:
+        """The seat gets the card as if it had bought it for nothing in its own turn. answers: as in
+        `turn`.
+        """
+        self._answers = _by_kind(answers)
         self._start = msgspec.structs.replace(
             self._start, active=Seat(seat), deck=(*self._start.deck, card)
         )
@@ -149,10 +155,17 @@ class Kit:
         self._run(lambda table: market.purchase(table, Seat(seat), ware))
         return self
 
+    def play(self, rule: Callable[[KingTable], Coroutine[object, object, None]]) -> Kit:
+        """Run any rule on the table."""
+        self._begin(Seat(1))
+        self._run(rule)
+        return self
+
     def _begin(self, before: Seat) -> None:
         start = msgspec.structs.replace(self._start, round_seat=before)
         match = MatchState(
             game=self.game.id,
+            expansions=self.expansions,
             options=self.options,
             seats=len(start.monsters),
             status="running",
@@ -167,6 +180,7 @@ class Kit:
             prompt = bench.waiting[0]
             self.asked.append(prompt)
             bench.answer(prompt, self._answer(prompt))
+        assert not bench.is_running, "the rule has not come to its end"
         assert not self._dice, f"dice left over: {self._dice}"
         left = {kind: answers for kind, answers in self._answers.items() if answers}
         assert not left, f"answers left over: {left}; asked: {self.kinds}"
@@ -237,6 +251,13 @@ class Kit:
     def offered(self, kind: str) -> list[str]:
         """Subjects of the options of the first question of a kind."""
         return [option.subject for option in self.prompts(kind)[0].options]
+
+
+def _by_kind(answers: Mapping[str, Scripted | list[Scripted]]) -> dict[str, list[Scripted]]:
+    return {
+        kind.replace("__", "."): list(each) if isinstance(each, list) else [each]
+        for kind, each in answers.items()
+    }
 
 
 def _as_answer(prompt: Prompt, scripted: Scripted) -> Answer:

@@ -1,6 +1,8 @@
 """Ctrl-C while the program still loads is a quiet end, not a trace."""
 
 import builtins
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -30,3 +32,10 @@ def test_interrupt_while_loading_ends_quietly(
         entry.main()
     assert end.value.code == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_module_runs_the_program() -> None:
+    """`python -m services.cli.entry` is the command `diceledger`, where that is not on the path."""
+    command = [sys.executable, "-m", "services.cli.entry", "cards", "--card", "wings", "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert '"wings"' in done.stdout

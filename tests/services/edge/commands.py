@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 COMMAND = (sys.executable, "-P", "-m", "services.cli.main")
@@ -73,15 +74,20 @@ class Up:
 
 
 @contextlib.asynccontextmanager
-async def up(*arguments: str, patience_s: float = 90) -> AsyncIterator[Up]:
-    """`diceledger up --json …` on free ports, from when it serves to the end of the block."""
-    said = tempfile.TemporaryFile()  # noqa: SIM115 - closed below, after the process
+async def up(
+    *arguments: str, patience_s: float = 90, said: Path | None = None
+) -> AsyncIterator[Up]:
+    """`diceledger up --json …` on free ports, from when it serves to the end of the block.
+
+    `said`: the file for what it says on standard error.
+    """
+    errors = said.open("w+b") if said else tempfile.TemporaryFile()  # noqa: SIM115 - closed below
     process = await asyncio.create_subprocess_exec(
         *COMMAND,
         *("up", "--json", "--port", "0", "--metrics-port", "0", *arguments),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=said,
+        stderr=errors,
         env=clean_environ(),
     )
     assert process.stdout is not None
@@ -90,8 +96,8 @@ async def up(*arguments: str, patience_s: float = 90) -> AsyncIterator[Up]:
             line = await process.stdout.readline()
         if not line:
             code = await process.wait()
-            said.seek(0)
-            raise AssertionError(f"it ended with {code}: {said.read().decode()}")
+            errors.seek(0)
+            raise AssertionError(f"it ended with {code}: {errors.read().decode()}")
         yield Up(process, json.loads(line))
     finally:
         if process.returncode is None:
@@ -101,4 +107,4 @@ async def up(*arguments: str, patience_s: float = 90) -> AsyncIterator[Up]:
                     await process.wait()
             except TimeoutError:
                 process.kill()
-        said.close()
+        errors.close()

@@ -1,5 +1,7 @@
 """`diceledger up`, `serve`, `token`, `topics` as a person meets them."""
 
+import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -91,6 +93,23 @@ async def test_a_second_one_on_the_same_directory_is_refused(tmp_path: Path) -> 
         second = await run("up", "--data", str(tmp_path), "--port", "0")
         pid = running.process.pid
         assert_failed(second, f"Another diceledger (process {pid}) is running on {tmp_path}")
+
+
+async def test_ctrl_c_pressed_in_a_hurry_ends_without_a_word(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "d"))
+    for _ in range(2):
+        said = tmp_path / "said"
+        async with up(*data, said=said) as running:
+            for _ in range(3):
+                with contextlib.suppress(ProcessLookupError):
+                    running.process.send_signal(signal.SIGINT)
+                await asyncio.sleep(0.02)
+            await asyncio.wait_for(running.process.wait(), 20)
+        assert running.process.returncode in (0, -signal.SIGINT)
+        assert said.read_text() == ""
+    # Nothing holds the directory any more.
+    async with up(*data) as running:
+        assert await running.end() == 0
 
 
 async def test_a_taken_port_is_one_sentence(tmp_path: Path, taken_port: int) -> None:

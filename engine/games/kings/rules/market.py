@@ -153,7 +153,8 @@ def _might_afford_any(table: KingTable, seat: Seat) -> bool:
     Then the question is put even when it is not, so that nobody learns the card's price from it.
     """
     energy = table.state.monster(seat).energy
-    return any(price_of(table, seat, card) <= energy for card in table.game.cards)
+    decks = table.game.decks_of(table.match.expansions)
+    return any(price_of(table, seat, card) <= energy for deck in decks for card in deck.cards)
 
 
 def sweep(table: KingTable, seat: Seat) -> None:
