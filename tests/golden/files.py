@@ -1,7 +1,9 @@
 """Recorded matches as text: a header, then one fact a line, each a JSON object.
 
 Reading one needs no tool, and a difference between two is a difference between lines. A file never
-changes: it shows for ever what the rules of its revision did.
+changes: it shows for ever what the rules of its revision did. Its name begins with that revision
+("r1-online-3-2.jsonl": preset, seats, number). Beside them "r1.json" says which cards and options
+there were then.
 """
 
 from __future__ import annotations
@@ -37,6 +39,15 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     facts: int
     digest: str
     state_hash: str
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """What a revision of a game has, and its recorded matches therefore show: options with their
+    values.
+    """
+
+    cards: tuple[str, ...]
+    options: dict[str, tuple[str, ...]]
 
 
 class Golden(msgspec.Struct, frozen=True):
@@ -106,9 +117,34 @@ def read(path: Path) -> Golden:
     return Golden(msgspec.json.decode(first, type=Header), tuple(lines))
 
 
+def path_of(game: AnyGame, preset: str, seats: int, number: int) -> Path:
+    """Where a match of the current revision is kept."""
+    return FOLDER / game.id / f"r{game.revision}-{preset or 'plain'}-{seats}-{number}.jsonl"
+
+
 def recorded(game_id: str) -> list[Path]:
     """The files of a game, sorted by name."""
     return sorted((FOLDER / game_id).glob("*.jsonl"))
+
+
+def contents_of(game: AnyGame) -> Contents:
+    """What the current revision has."""
+    options = {spec.id: spec.values for spec in game.options}
+    return Contents(cards=tuple(sorted(game.cards)), options=options)
+
+
+def write_contents(game: AnyGame) -> None:
+    """Note what the current revision has."""
+    path = FOLDER / game.id / f"r{game.revision}.json"
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(contents_of(game))) + b"\n")
+
+
+def noted(game_id: str) -> dict[int, Contents]:
+    """Revision to what it had."""
+    return {
+        int(path.stem.removeprefix("r")): msgspec.json.decode(path.read_bytes(), type=Contents)
+        for path in (FOLDER / game_id).glob("r*.json")
+    }
 
 
 def every_file() -> list[Path]:

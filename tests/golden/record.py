@@ -2,8 +2,11 @@
 
 For every preset and every number of players it plays candidates, mostly with greedy bots, and keeps
 short ones that show cards and kinds of facts which the others do not. The last match at each table
-has options of its own and bots that buy whatever they can: it shows what is rare. Files that exist
-are never touched: to record a game again, before its revision is released, remove its folder first.
+has options of its own and bots that buy whatever they can: it shows what is rare.
+
+Only matches of the current revision are recorded, and files that exist are never touched: each
+table is filled up to the number wanted. So after a new card (a new revision) record one at each
+table, after a new option one more than there are.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from services.cli.simulate_kings import purchase_of
 from services.cli.simulate_plan import Plan
 from services.client.bots import Bot, BotKind, make_bot, random_answer, seeded
 from services.common.viewfold import MatchFold
-from tests.golden.files import FOLDER, Golden, golden_of, recorded, write
+from tests.golden.files import Golden, golden_of, path_of, read, recorded, write, write_contents
 
 _CANDIDATES: Final = 100
 _STANDING_ONE_IN: Final = 60
@@ -149,18 +152,20 @@ def _best(plan: Plan, game: AnyGame, shown: set[str]) -> Golden:
 
 
 def record(game: AnyGame, matches_per_table: int) -> None:
-    """Record the matches of a game. Files that exist are an error."""
-    assert not recorded(game.id), f"{game.id} is recorded already"
-    shown: set[str] = set()
+    """Fill the tables of the current revision up; what older matches show is no news."""
+    shown: set[str] = set().union(*(_shown(read(path).facts()) for path in recorded(game.id)))
     size = 0
     for preset in sorted(game.presets) or [""]:
         for seats in range(game.seats_low, game.seats_high + 1):
             for index, plan in enumerate(_plans(game, preset, seats, matches_per_table), start=1):
+                path = path_of(game, preset, seats, index)
+                if path.exists():
+                    continue
                 golden = _best(plan, game, shown)
-                name = f"{preset or 'plain'}-{seats}-{index}.jsonl"
-                write(FOLDER / game.id / name, golden)
+                write(path, golden)
                 size += sum(map(len, golden.lines))
-                print(f"{name}: {golden.header.facts} facts, {golden.header.turns} turns")
+                print(f"{path.name}: {golden.header.facts} facts, {golden.header.turns} turns")
+    write_contents(game)
     missing = sorted(set(game.cards) - shown)
     print(f"{size:,} bytes; not bought in any: {', '.join(missing) or 'nothing'}")
 
