@@ -391,6 +391,8 @@ def decide(session: Session, command: LaterCommand, seat: int) -> Decision:
     """
     match command:
         case Join():
+            if session.state.status == "lobby" and command.seat > session.state.seats:
+                raise refuse("BAD_SEAT", field="seat")
             wanted = Seat(command.seat) if command.seat else None
             step = session.join(command.actor, command.name, command.entropy, wanted)
             taken = step.facts[0]
