@@ -6,6 +6,7 @@ behind an incident id. Which command is refused when is not decided here.
 """
 
 import abc
+import asyncio
 import inspect
 import logging
 import secrets
@@ -134,15 +135,23 @@ def from_refusal(refusal: _Refusal) -> ApiError:
 
 def to_status(error: ApiError, locale: Locale = "en") -> status_pb2.Status:
     """Return the google.rpc.Status of an error: for the Play stream and for trailing metadata."""
-    message = error.text(locale)[:_MESSAGE_MAX]
-    info = error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata)
+    message = _printable(error.text(locale))[:_MESSAGE_MAX]
+    metadata = {name: _printable(value) for name, value in error.metadata.items()}
+    info = error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=metadata)
     details = [_packed(info)]
     if error.field is not None:
         violation = error_details_pb2.BadRequest.FieldViolation(
-            field=error.field, description=message, reason=error.reason
+            field=_printable(error.field), description=message, reason=error.reason
         )
         details.append(_packed(error_details_pb2.BadRequest(field_violations=[violation])))
     return status_pb2.Status(code=error.code.value[0], message=message, details=details)
+
+
+def _printable(text: str) -> str:
+    """The text with control characters escaped: refusals quote what callers sent."""
+    if text.isprintable():
+        return text
+    return "".join([each if each.isprintable() else ascii(each)[1:-1] for each in text])
 
 
 def from_status(status: status_pb2.Status) -> ApiError:
@@ -159,7 +168,7 @@ def from_status(status: status_pb2.Status) -> ApiError:
     return ApiError(
         code,
         reason or _transport_reason(code, status.message),
-        status.message,
+        _printable(status.message),
         field_name,
         metadata,
     )
@@ -251,12 +260,30 @@ class ErrorInterceptor(WrappingInterceptor):
     async def _end(self, context: Any, error: Exception, method: str) -> NoReturn:
         if isinstance(error, grpc.aio.AbortError):
             raise error
+        if isinstance(error, grpc.aio.InternalError):
+            raise _out_of_reach(method, "a message") from None
+        told = self._told(error, method)
+        try:
+            await abort(context, told)
+        except grpc.aio.InternalError:
+            raise _out_of_reach(method, told.reason) from None
+
+    def _told(self, error: Exception, method: str) -> ApiError:
         if isinstance(error, ApiError):
-            await abort(context, error)
+            return error
         if isinstance(error, _Refusal):
-            await abort(context, from_refusal(error))
+            return from_refusal(error)
         self._on_incident()
-        await abort(context, incident(error, method))
+        return incident(error, method)
+
+
+def _out_of_reach(method: str, what: str) -> asyncio.CancelledError:
+    """What ends a call that takes nothing any more: nobody reads, or the connection is gone.
+
+    Any other exception would be logged by gRPC as a failure of ours.
+    """
+    _log.info("%s of %s did not reach the caller", what, method)
+    return asyncio.CancelledError()
 
 
 def incident(error: BaseException, where: str) -> ApiError:

@@ -426,6 +426,8 @@ def decide(session: Session, command: LaterCommand, seat: int) -> Decision:
     """
     match command:
         case Join():
+            if session.state.status == "lobby" and command.seat > session.state.seats:
+                raise refuse("BAD_SEAT", field="seat")
             wanted = Seat(command.seat) if command.seat else None
             step = session.join(
                 command.actor,

@@ -1,6 +1,7 @@
 """Refusals on their way to callers and back."""
 
 import ast
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from services.common.errors import (
     DOMAIN,
     REASONS,
     ApiError,
+    ErrorInterceptor,
+    behaviour_of,
     from_refusal,
     from_status,
     locale_of,
@@ -33,7 +36,7 @@ class Refused(Exception):
 
     reason = "ILLEGAL_ANSWER"
     field = "answer"
-    legal = ("yes", "no")
+    legal: tuple[str, ...] = ("yes", "no")
 
     def message(self, locale: str) -> str:
         return "请回答是或否。" if locale == "zh" else "Say yes or no."
@@ -186,6 +189,52 @@ async def test_an_incident_in_a_stream_is_counted() -> None:
             async for _ in call:
                 pass
         assert running.metrics.registry.get_sample_value("diceledger_incidents_total") == 1
+
+
+class Unreachable(Context):
+    """The connection is gone, or full for ever."""
+
+    async def abort(self, *_: Any) -> None:
+        raise grpc.aio.InternalError("no status can be sent")
+
+
+@pytest.mark.parametrize(
+    "error", [refuse("SLOW_WATCHER"), Refused(), grpc.aio.InternalError("no message can be sent")]
+)
+async def test_a_caller_out_of_reach_is_a_line_and_no_failure(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A watcher that is cut off because it does not read cannot be told so either."""
+    caplog.set_level(logging.INFO)
+
+    async def unary(request: Any, context: Any) -> Any:
+        raise error
+
+    async def stream(request: Any, context: Any) -> None:
+        raise error
+
+    interceptor = ErrorInterceptor()
+    for handler in (
+        grpc.unary_unary_rpc_method_handler(unary),
+        grpc.unary_stream_rpc_method_handler(stream),
+    ):
+        guarded = behaviour_of(interceptor.wrap(handler, "/a/Method"))
+        with pytest.raises(asyncio.CancelledError):
+            await guarded(None, Unreachable())
+    assert [record.levelname for record in caplog.records] == ["INFO", "INFO"]
+    assert all("did not reach the caller" in record.message for record in caplog.records)
+
+
+def test_control_characters_of_callers_are_escaped() -> None:
+    hostile = "\x1b[31mred\n\u202e\x00é 中"
+    error = refuse("BAD_NAME", hostile, field=hostile, metadata={"legal": hostile})
+    status = to_status(error)
+    back = from_status(status)
+    shown = "\\x1b[31mred\\n\\u202e\\x00é 中"
+    assert (back.message, back.field, back.metadata) == (shown, shown, {"legal": shown})
+    # A server of somebody else's may not do it.
+    status.message = hostile
+    assert from_status(status).message == shown
 
 
 async def test_a_message_above_one_mebibyte_is_refused_by_name() -> None:

@@ -130,6 +130,7 @@ async def test_a_directory_without_write_permission_is_one_sentence(
 
 
 async def test_a_damaged_log_is_one_sentence(tmp_path: Path) -> None:
+    create_key(tmp_path / "keys")
     (tmp_path / "log.sqlite").write_bytes(b"this is no database" * 100)
     assert_failed(await run("up", "--data", str(tmp_path), "--port", "0"), "log.sqlite")
 

@@ -180,6 +180,7 @@ async def test_what_is_refused(log: SqliteLog, here: Process) -> None:
         "BAD_NAME": bob.join(lobby, name="x" * 41),
         "BAD_NAME blank": bob.join(lobby, name="\u200b\n"),
         "BAD_SEAT": bob.join(lobby, seat=-1),
+        "BAD_SEAT beyond the table": bob.join(lobby, seat=9),
         "SEAT_TAKEN": bob.join(lobby, seat=1),
         "ALREADY_SEATED": ann.join(lobby),
         "NOT_ENOUGH_PLAYERS": ann.start(lobby),
