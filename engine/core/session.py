@@ -14,6 +14,7 @@ import msgspec
 
 from engine.core.catalogue import find_game
 from engine.core.chance import commitment, draw_from, entropy_commitment, prefix
+from engine.core.differences import comparison
 from engine.core.facts import (
     Answered,
     ChanceDrawn,
@@ -53,7 +54,7 @@ class RebuildMismatch(Exception):  # the word of the contract with the services
         self.index = index
         self.expected = expected
         self.got = got
-        super().__init__(f"fact {index}: the log has {expected!r}, the rules gave {got!r}")
+        super().__init__(f"fact {index}: {comparison(expected, got)}")
 
 
 class SeedMissing(Exception):  # a state of the session, met by a caller's mistake

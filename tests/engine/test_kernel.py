@@ -119,6 +119,24 @@ def test_rebuild_names_the_first_difference() -> None:
     assert mismatch.value.index == index
     assert mismatch.value.expected == wrong
     assert mismatch.value.got == facts[index]
+    got = cast("CardDealt", facts[index]).card
+    told = f"fact {index}: CardDealt card: the log has 99, the rules gave {got}"
+    assert str(mismatch.value) == told
+
+
+def test_a_difference_is_told_without_what_is_equal() -> None:
+    """In a long list the first difference only."""
+    _, facts = begin()
+    prompted = next(fact for fact in facts if isinstance(fact, PromptedInSecret))
+    prompt = prompted.prompt
+    assert isinstance(prompt, Prompt)
+    shorter = msgspec.structs.replace(prompt, options=prompt.options[:1], low=0)
+    other = msgspec.structs.replace(prompted, prompt=shorter)
+    assert str(RebuildMismatch(7, other, prompted)) == (
+        "fact 7: PromptedInSecret prompt.low: the log has 0, the rules gave 1; "
+        "prompt.options[1]: the log has None, the rules gave Option(id='keep', subject='')"
+    )
+    assert str(RebuildMismatch(7, None, prompted)).startswith("fact 7: the log has None, the rules")
 
 
 def test_rebuild_refuses_a_log_that_ends_inside_a_commit() -> None:

@@ -40,5 +40,5 @@ def test_every_hook_and_verb_on_the_page_exists() -> None:
     )
     for name in names:
         assert hasattr(proposals, name), name
-    for verb in re.findall(r"me\.([a-z_]+)\(", PAGE):
+    for verb in re.findall(r"\bme\.([a-z_]+)\(", PAGE):
         assert hasattr(KingMe, verb), verb

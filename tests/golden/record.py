@@ -171,14 +171,15 @@ def record(game: AnyGame, matches_per_table: int) -> None:
 
 
 def record_committed(game: AnyGame) -> None:
-    """Record one match whose seats committed to their entropy. Its file must not be there."""
+    """Record one match whose seats committed to their entropy, unless there is one."""
     preset, seats = min(game.presets, default=""), game.seats_low
+    path = path_of(game, "committed", seats, 1)
+    if path.exists():
+        return
     (plan,) = _plans(game, preset, seats, 1)
     facts = facts_of(plan, 1, committed=True)
-    golden = golden_of(game, facts, preset=preset, bots=plan.kinds(1, seats))
-    path = FOLDER / game.id / f"committed-{seats}-1.jsonl"
-    assert not path.exists(), f"{path.name} is recorded already"
-    write(path, golden)
+    write(path, golden_of(game, facts, preset=preset, bots=plan.kinds(1, seats)))
+    write_contents(game)
 
 
 def main(arguments: list[str]) -> None:

@@ -93,7 +93,8 @@ DISCARD = {
 
 
 def test_the_deck_is_the_printed_one() -> None:
-    cards = GAME.cards
+    """The base deck; the decks of expansions have lists of their own."""
+    cards = GAME.decks[0].cards
     assert list(cards) == [*KEEP, *DISCARD]
     assert {card.id: (card.cost, card.copies) for card in cards.values()} == {**KEEP, **DISCARD}
     assert {card.id for card in cards.values() if card.kind == "keep"} == set(KEEP)

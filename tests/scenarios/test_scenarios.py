@@ -97,6 +97,23 @@ def test_files_are_named_by_their_number() -> None:
             assert {each.number for each in read_scenarios(path)} == {number}, path
 
 
+def test_every_source_is_on_the_list() -> None:
+    """A code that nobody can look up is no source."""
+    page = (HERE / "README.md").read_text().partition("\n## Sources\n")[2]
+    listed = set(re.findall(r"^\| `([^`]+)` \|", page, re.M))
+    assert len(listed) > 10
+    used = {
+        (each.path.name, code)
+        for path in FILES
+        for each in read_scenarios(path)
+        for code in each.sources
+    }
+    used |= {(card.id, code) for card in GAME.cards.values() for code in card.sources}
+    unknown = {(where, code) for where, code in used if code not in listed}
+    assert not unknown
+    assert {code for _, code in used} >= listed, "nobody uses it"
+
+
 def test_no_two_scenarios_have_one_title() -> None:
     titles = [each.title for path in FILES for each in read_scenarios(path)]
     assert sorted(titles) == sorted(set(titles))

@@ -37,10 +37,10 @@ def keep(
     tokens_first: int | None = None,
     text_first: tuple[str, str] | None = None,
     asks: Mapping[str, tuple[str, str]] | None = None,
-    sources: tuple[str, ...] = EVERYWHERE,
+    sources: tuple[str, ...],
 ) -> KingCard:
     """A card that stays in front of its owner. cost_first, tokens_first, text_first: in the first
-    edition.
+    edition. sources: codes of where it is printed (tests/scenarios/README.md lists them).
     """
     return deck.add(
         Card(
@@ -75,7 +75,7 @@ def discard(
     copies: int = 1,
     text_first: tuple[str, str] | None = None,
     asks: Mapping[str, tuple[str, str]] | None = None,
-    sources: tuple[str, ...] = EVERYWHERE,
+    sources: tuple[str, ...],
 ) -> KingCard:
     """A card that works once, when it is bought."""
     return deck.add(

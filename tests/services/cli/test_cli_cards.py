@@ -10,6 +10,7 @@ from engine import find_game
 from services.cli.main import app
 
 GAME = find_game("king_of_tokyo")
+COPIES = sum(len(deck.ids()) for deck in GAME.decks)
 
 
 def shown(*arguments: str) -> str:
@@ -27,8 +28,7 @@ def entries() -> dict[str, dict[str, Any]]:
 
 def test_every_card_is_listed_once_with_its_copies(entries: dict[str, dict[str, Any]]) -> None:
     assert list(entries) == list(GAME.cards)
-    assert len(entries) == 64
-    assert sum(entry["copies"] for entry in entries.values()) == 66
+    assert sum(entry["copies"] for entry in entries.values()) == COPIES
     assert {entry["kind"] for entry in entries.values()} == {"keep", "discard"}
 
 
@@ -57,7 +57,7 @@ def test_the_list_for_people(locale: str, name: str, wording: str) -> None:
     assert name in listed
     assert wording in listed
     assert "extra_head" in listed
-    assert "66" in listed
+    assert str(COPIES) in listed
 
 
 def test_one_card_in_full() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.games.kings.cards import discard
+from engine.games.kings.cards import EVERYWHERE, discard
 from engine.games.kings.facts import MonsterMoved, TurnCutShort
 from engine.games.kings.me import KingMe
 from engine.games.kings.state import OUTSIDE
@@ -19,6 +19,7 @@ apartment_building = discard(
     cost=5,
     text="Gain 3 points.",
     text_zh="获得 3 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -37,6 +38,7 @@ commuter_train = discard(
     cost=4,
     text="Gain 2 points.",
     text_zh="获得 2 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -55,6 +57,7 @@ corner_store = discard(
     cost=3,
     text="Gain 1 point.",
     text_zh="获得 1 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -77,6 +80,7 @@ death_from_above = discard(
         "Gain 2 points and take Tokyo, unless you are there.",
         "获得 2 分；若不在东京则占领东京。",
     ),
+    sources=EVERYWHERE,
 )
 
 
@@ -110,6 +114,7 @@ energize = discard(
     cost=8,
     text="Gain 9 energy.",
     text_zh="获得 9 点能量。",
+    sources=EVERYWHERE,
 )
 
 
@@ -129,6 +134,7 @@ evacuation_orders = discard(
     copies=2,
     text="All other monsters lose 5 points.",
     text_zh="其他所有怪兽失去 5 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -149,6 +155,7 @@ flame_thrower = discard(
     cost=3,
     text="All other monsters lose 2 hearts.",
     text_zh="其他所有怪兽失去 2 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -168,6 +175,7 @@ frenzy = discard(
     cost=7,
     text="Take another turn after this one.",
     text_zh="本回合后再进行一个回合。",
+    sources=EVERYWHERE,
 )
 
 
@@ -189,6 +197,7 @@ gas_refinery = discard(
     cost=6,
     text="Gain 2 points; all other monsters lose 3 hearts.",
     text_zh="获得 2 分；其他所有怪兽失去 3 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -208,6 +217,7 @@ heal = discard(
     cost=3,
     text="Gain 2 hearts.",
     text_zh="获得 2 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -227,6 +237,7 @@ high_altitude_bombing = discard(
     cost=4,
     text="All monsters lose 3 hearts, you too.",
     text_zh="所有怪兽（包括你）失去 3 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -246,6 +257,7 @@ jet_fighters = discard(
     cost=5,
     text="Gain 5 points and lose 4 hearts.",
     text_zh="获得 5 分，失去 4 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -266,6 +278,7 @@ national_guard = discard(
     cost=3,
     text="Gain 2 points and lose 2 hearts.",
     text_zh="获得 2 分，失去 2 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -285,6 +298,7 @@ nuclear_power_plant = discard(
     cost=6,
     text="Gain 2 points and 3 hearts.",
     text_zh="获得 2 分和 3 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -305,6 +319,7 @@ skyscraper = discard(
     cost=6,
     text="Gain 4 points.",
     text_zh="获得 4 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -323,6 +338,7 @@ tank = discard(
     cost=4,
     text="Gain 4 points and lose 3 hearts.",
     text_zh="获得 4 分，失去 3 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -342,6 +358,7 @@ vast_storm = discard(
     cost=6,
     text="Gain 2 points; all other monsters lose half their energy.",
     text_zh="获得 2 分；其他所有怪兽失去一半能量。",
+    sources=EVERYWHERE,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from engine.core.prompts import Answer
-from engine.games.kings.cards import FIRST, SECOND, keep
+from engine.games.kings.cards import EVERYWHERE, FIRST, SECOND, keep
 from engine.games.kings.faces import FACES, HEART, THREE, Face
 from engine.games.kings.facts import DiceThrown
 from engine.games.kings.me import KingMe
@@ -48,6 +48,7 @@ acid_attack = keep(
         "Every turn you deal one damage more, even without a smash.",
         "每回合你多造成 1 点伤害，即使没有爪击。",
     ),
+    sources=EVERYWHERE,
 )
 acid_attack.adds_under(SECOND, SMASHES, 1)
 
@@ -71,6 +72,7 @@ alien_origin = keep(
     text="Cards cost you one energy less.",
     text_zh="你购买卡牌少付 1 点能量。",
     adds={PRICE: -1},
+    sources=EVERYWHERE,
 )
 
 # -- Alpha Monster ---------------------------------------------------------------------------------
@@ -84,6 +86,7 @@ alpha_monster = keep(
     text="A turn with at least one smash in your result gives you 1 point.",
     text_zh="结果中至少有一个爪击的回合，获得 1 分。",
     text_first=("Attacking gives you 1 point.", "攻击时获得 1 分。"),
+    sources=EVERYWHERE,
 )
 
 
@@ -111,6 +114,7 @@ armor_plating = keep(
     cost=4,
     text="You ignore a loss of exactly one heart.",
     text_zh="忽略恰好 1 颗心的损失。",
+    sources=EVERYWHERE,
 )
 
 
@@ -133,6 +137,7 @@ background_dweller = keep(
     asks={
         "dice": ("{seat}, which threes do you roll again?", "{seat}，重掷哪些 3？"),
     },
+    sources=EVERYWHERE,
 )
 
 
@@ -213,6 +218,7 @@ battery_monster = keep(
             "{seat}，放上多少自己的能量？（{low} 到 {high}）",
         ),
     },
+    sources=EVERYWHERE,
 )
 
 
@@ -258,6 +264,7 @@ burrowing = keep(
         "You deal one damage more to Tokyo. When you yield, the next one loses 1 heart.",
         "你对东京内的怪兽多造成 1 点伤害。你撤离时，接替者失去 1 颗心。",
     ),
+    sources=EVERYWHERE,
 )
 burrowing.adds_under(SECOND, SMASHES, lambda me: 1 if me.is_in_tokyo() else 0)
 
@@ -290,6 +297,7 @@ camouflage = keep(
     cost=3,
     text="About to lose hearts, you may roll a die for each: every heart rolled saves one.",
     text_zh="即将失去心时，可为每颗心掷一颗骰子：每个心面抵消一颗。",
+    sources=EVERYWHERE,
 )
 
 
@@ -309,6 +317,7 @@ complete_destruction = keep(
     cost=3,
     text="All six faces in your result give you 9 points besides their normal effects.",
     text_zh="结果包含全部六种面时，除正常效果外再获得 9 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -331,6 +340,7 @@ media_friendly = keep(
     cost=3,
     text="Each card that you buy gives you 1 point.",
     text_zh="每购买一张卡牌获得 1 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -352,6 +362,7 @@ eater_of_the_dead = keep(
     cost=4,
     text="Whenever a monster falls to 0 hearts you gain 3 points.",
     text_zh="每当有怪兽降到 0 颗心，获得 3 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -371,6 +382,7 @@ energy_hoarder = keep(
     cost=3,
     text="At the end of your turn gain 1 point for every 6 energy that you have.",
     text_zh="你的回合结束时，每拥有 6 点能量获得 1 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -395,6 +407,7 @@ even_bigger = keep(
         "上限加 2 并获得 2 颗心；失去此卡时失去 2 颗心。",
     ),
     adds={HEARTS_MAX: 2},
+    sources=EVERYWHERE,
 )
 
 
@@ -422,4 +435,5 @@ extra_head = keep(
     text="You roll one die more.",
     text_zh="你多掷一颗骰子。",
     adds={DICE: 1},
+    sources=EVERYWHERE,
 )

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.core.prompts import Option
 from engine.core.state import Holding
-from engine.games.kings.cards import keep
+from engine.games.kings.cards import EVERYWHERE, keep
 from engine.games.kings.facts import MonsterReborn
 from engine.games.kings.me import KingMe
 from engine.games.kings.proposals import (
@@ -35,6 +35,7 @@ it_has_a_child = keep(
     cost=7,
     text="At 0 hearts discard all your cards and points and go on outside Tokyo with 10 hearts.",
     text_zh="降到 0 颗心时，弃掉所有卡牌和分数，以 10 颗心在东京外继续。",
+    sources=EVERYWHERE,
 )
 
 
@@ -56,6 +57,7 @@ jets = keep(
     cost=5,
     text="An attack because of which you yield costs you no hearts.",
     text_zh="因攻击而撤离时，该次攻击不使你失去心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -78,6 +80,7 @@ made_in_a_lab = keep(
     cost=2,
     text="While you buy, only you see the top card of the deck, and may buy it.",
     text_zh="购买时，只有你能看到牌库顶的牌，并可购买它。",
+    sources=EVERYWHERE,
 )
 
 
@@ -124,6 +127,7 @@ metamorph = keep(
             "{seat}，将哪些卡牌换成能量？",
         ),
     },
+    sources=EVERYWHERE,
 )
 
 
@@ -159,6 +163,7 @@ mimic = keep(
             "{seat}，付 1 能量改为复制另一张卡牌吗？",
         ),
     },
+    sources=EVERYWHERE,
 )
 
 

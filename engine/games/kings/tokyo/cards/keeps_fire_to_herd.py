@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from engine.games.kings.cards import FIRST, SECOND, keep
+from engine.games.kings.cards import EVERYWHERE, FIRST, SECOND, keep
 from engine.games.kings.faces import ONE
 from engine.games.kings.me import KingMe
 from engine.games.kings.proposals import (
@@ -35,6 +35,7 @@ fire_breathing = keep(
         "Whenever you deal damage your neighbours lose one heart more.",
         "你造成伤害时，两侧的怪兽多失去 1 颗心。",
     ),
+    sources=EVERYWHERE,
 )
 
 
@@ -83,6 +84,7 @@ freeze_time = keep(
             "{seat}，再进行一个少一颗骰子的回合吗？",
         ),
     },
+    sources=EVERYWHERE,
 )
 
 
@@ -113,6 +115,7 @@ friend_of_children = keep(
     cost=3,
     text="Whenever you gain energy you gain 1 more.",
     text_zh="每当你获得能量，多获得 1 点。",
+    sources=EVERYWHERE,
 )
 
 
@@ -133,6 +136,7 @@ giant_brain = keep(
     text="You have one roll more each turn.",
     text_zh="你每回合多一次掷骰。",
     adds={ROLLS: 1},
+    sources=EVERYWHERE,
 )
 
 # -- Gourmet ---------------------------------------------------------------------------------------
@@ -145,6 +149,7 @@ gourmet = keep(
     cost=4,
     text="Scoring ones gives you 2 points more.",
     text_zh="以 1 得分时多得 2 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -164,6 +169,7 @@ healing_ray = keep(
     cost=4,
     text="Your hearts may heal other monsters; each pays you 2 energy per heart, or all it has.",
     text_zh="你的心可用来治疗其他怪兽；每颗心对方付你 2 点能量，不足则全付。",
+    sources=EVERYWHERE,
 )
 
 
@@ -202,6 +208,7 @@ herbivore = keep(
     cost=5,
     text="A turn of yours in which nobody lost hearts through you gives you 1 point.",
     text_zh="你的回合中若无人因你失去心，获得 1 分。",
+    sources=EVERYWHERE,
 )
 
 
@@ -225,6 +232,7 @@ herd_culler = keep(
     asks={
         "die": ("{seat}, which die becomes a one?", "{seat}，将哪颗骰子变为 1？"),
     },
+    sources=EVERYWHERE,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from engine.games.kings.cards import FIRST, SECOND, keep
+from engine.games.kings.cards import EVERYWHERE, FIRST, SECOND, keep
 from engine.games.kings.faces import HEART, ONE, THREE, TWO
 from engine.games.kings.me import KingMe
 from engine.games.kings.proposals import (
@@ -33,6 +33,7 @@ nova_breath = keep(
     cost=7,
     text="Your smashes hit every other monster.",
     text_zh="你的爪击命中所有其他怪兽。",
+    sources=EVERYWHERE,
 )
 
 
@@ -52,6 +53,7 @@ detritivore = keep(
     cost=4,
     text="A one, a two and a three in your result give you 2 points; the dice still count.",
     text_zh="结果中有 1、2、3 各至少一个时获得 2 分；这些骰子照常使用。",
+    sources=EVERYWHERE,
 )
 
 
@@ -79,6 +81,7 @@ opportunist = keep(
     asks={
         "buy": ("{seat}, snap up a card that was just revealed?", "{seat}，抢购刚翻开的卡牌吗？"),
     },
+    sources=EVERYWHERE,
 )
 
 
@@ -106,6 +109,7 @@ parasitic_tentacles = keep(
     cost=4,
     text="You may buy keep cards from other monsters, which get the energy.",
     text_zh="你可以购买其他怪兽的保留牌，能量付给对方。",
+    sources=EVERYWHERE,
 )
 
 
@@ -142,6 +146,7 @@ plot_twist = keep(
         "die": ("{seat}, which die do you turn?", "{seat}，改变哪颗骰子？"),
         "face": ("{seat}, to which face?", "{seat}，变为哪一面？"),
     },
+    sources=EVERYWHERE,
 )
 
 
@@ -165,6 +170,7 @@ poison_quills = keep(
     text="Three or more twos add two smashes to your result.",
     text_zh="至少三个 2 时，结果额外增加两个爪击。",
     text_first=("Scoring twos also deals 2 damage.", "以 2 得分时另造成 2 点伤害。"),
+    sources=EVERYWHERE,
 )
 poison_quills.adds_under(SECOND, SMASHES, lambda me: 2 if me.state.dice.count(TWO) >= 3 else 0)
 
@@ -191,6 +197,7 @@ poison_spit = keep(
     cost=4,
     text="Monsters wounded by your smashes get a poison token: 1 heart at the end of their turns.",
     text_zh="被你的爪击击伤的怪兽得到一个中毒标记：其回合结束时每个标记失去 1 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -213,6 +220,7 @@ psychic_probe = keep(
     asks={
         "die": ("{seat}, reroll one of these dice?", "{seat}，重掷其中一颗骰子吗？"),
     },
+    sources=EVERYWHERE,
 )
 
 

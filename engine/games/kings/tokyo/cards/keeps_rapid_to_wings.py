@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from engine.games.kings.cards import FIRST, SECOND, keep
+from engine.games.kings.cards import EVERYWHERE, FIRST, SECOND, keep
 from engine.games.kings.me import KingMe
 from engine.games.kings.proposals import (
     SMASHES_ON_SMASH,
@@ -32,6 +32,7 @@ rapid_healing = keep(
     cost=3,
     text="Whenever you like, pay 2 energy for 1 heart.",
     text_zh="任何时候可付 2 点能量获得 1 颗心。",
+    sources=EVERYWHERE,
 )
 
 
@@ -74,6 +75,7 @@ regeneration = keep(
     cost=4,
     text="Whenever you gain hearts you gain 1 more.",
     text_zh="每当你获得心，多获得 1 颗。",
+    sources=EVERYWHERE,
 )
 
 
@@ -103,6 +105,7 @@ rooting_for_the_underdog = keep(
         "With the fewest points at the end of a turn you gain 1 point.",
         "回合结束时若你分数最少，获得 1 分。",
     ),
+    sources=EVERYWHERE,
 )
 
 
@@ -128,6 +131,7 @@ shrink_ray = keep(
     cost=6,
     text="Monsters wounded by your smashes get a shrink token: one die less per token.",
     text_zh="被你的爪击击伤的怪兽得到一个缩小标记：每个标记少掷一颗骰子。",
+    sources=EVERYWHERE,
 )
 
 
@@ -148,6 +152,7 @@ smoke_cloud = keep(
     tokens=3,
     text="Comes with 3 smoke tokens; each gives an extra roll. Gone when empty.",
     text_zh="带有 3 个烟雾标记；每个可换一次额外掷骰，用完后弃掉。",
+    sources=EVERYWHERE,
 )
 
 
@@ -173,6 +178,7 @@ solar_powered = keep(
     cost=2,
     text="Without energy at the end of your turn you get 1.",
     text_zh="你的回合结束时若没有能量，获得 1 点。",
+    sources=EVERYWHERE,
 )
 
 
@@ -195,6 +201,7 @@ spiked_tail = keep(
     text="At least one smash in your result: one more is added.",
     text_zh="结果中至少有一个爪击时，再增加一个。",
     text_first=("Your attacks deal one damage more.", "你的攻击多造成 1 点伤害。"),
+    sources=EVERYWHERE,
 )
 spiked_tail.adds_under(SECOND, SMASHES_ON_SMASH, 1)
 
@@ -223,6 +230,7 @@ stretchy = keep(
         "die": ("{seat}, which die do you turn?", "{seat}，改变哪颗骰子？"),
         "face": ("{seat}, to which face?", "{seat}，变为哪一面？"),
     },
+    sources=EVERYWHERE,
 )
 
 
@@ -246,6 +254,7 @@ energy_drink = keep(
     cost=4,
     text="Pay 1 energy for an extra roll.",
     text_zh="付 1 点能量额外掷骰一次。",
+    sources=EVERYWHERE,
 )
 
 
@@ -268,6 +277,7 @@ urbavore = keep(
     text="Starting your turn in Tokyo gives 1 point more. There, a smash in your result adds one.",
     text_zh="在东京开始回合时多得 1 分；在东京时结果中有爪击则再增加一个。",
     adds={SMASHES_ON_SMASH: lambda me: 1 if me.is_in_tokyo() else 0},
+    sources=EVERYWHERE,
 )
 
 
@@ -287,6 +297,7 @@ making_it_stronger = keep(
     cost=3,
     text="Losing 2 or more hearts at once gives you 1 energy.",
     text_zh="一次失去 2 颗或更多心时，获得 1 点能量。",
+    sources=EVERYWHERE,
 )
 
 
@@ -306,6 +317,7 @@ wings = keep(
     cost=6,
     text="Pay 2 energy to lose no hearts in this turn.",
     text_zh="付 2 点能量，本回合不失去心。",
+    sources=EVERYWHERE,
 )
 
 
