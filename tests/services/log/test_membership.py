@@ -13,6 +13,7 @@ from kafka.admin import MemberToRemove
 from services.common.log import kafka_membership
 from services.common.log.kafka_client import Admin, KafkaOptions, create_topic
 from services.common.log.kafka_ownership import KafkaOwnership
+from services.common.log.port import LogUnavailable
 from tests.services.log.test_ownership import ALL, PARTITIONS, Listener
 
 SESSION_S = 2.0
@@ -206,7 +207,7 @@ async def test_nothing_is_given_up_while_all_is_well_or_kafka_is_away(
     assert members.given_up == 0
 
     async def away(_: str) -> None:
-        raise kafka_membership.LogError("not there")
+        raise LogUnavailable("not there")
 
     monkeypatch.setattr(ownership._admin, "group", away)
     await asyncio.sleep(3 * SESSION_S)
