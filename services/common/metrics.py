@@ -86,6 +86,11 @@ class Metrics:
             "Memberships in the consumer group that were thrown away for a new one.",
             registry=self.registry,
         )
+        self.damaged_views = Counter(
+            "diceledger_damaged_views_total",
+            "Matches that a list left out because their view could not be read.",
+            registry=self.registry,
+        )
         self.incidents = Counter(
             "diceledger_incidents_total",
             "Unexpected exceptions that callers saw as INTERNAL.",

@@ -55,7 +55,7 @@ class _Cursor:
 
     def told(self, entries: Sequence[tuple[bytes, float]]) -> None:
         """Take over what was read, but for the places that were taken before."""
-        places = [Place(int(score), member.decode()) for member, score in entries]
+        places = [Place(int(score), member.decode(errors="replace")) for member, score in entries]
         self.ahead = [p for p in reversed(places) if self.last is None or p < self.last]
         self.exhausted = len(entries) < self.limit
         if not self.ahead:

@@ -19,13 +19,14 @@ Who computes the views is `services.projector`; this module knows no game and de
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
 import msgspec
 from redis.asyncio import Redis
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from services.common.log.port import Position, partition_of
 from services.common.viewpages import Merge, parse_token
@@ -42,6 +43,9 @@ SPECTATOR: Final = 0
 _DROP_PAGE: Final = 200
 _POLL_FIRST_S: Final = 0.002
 _POLL_MAX_S: Final = 0.05
+_DAMAGED_TOLD_MAX: Final = 1_000
+
+_logger = logging.getLogger(__name__)
 
 Status = Literal["lobby", "running", "finished"]
 STATUSES: Final[tuple[Status, ...]] = ("lobby", "running", "finished")
@@ -53,6 +57,10 @@ class ViewsError(Exception):
 
 class ViewsUnavailable(ViewsError):
     """Redis cannot be reached, or does not do what it is asked."""
+
+
+class ViewsDamaged(ViewsUnavailable):
+    """A key holds something that is not ours: the partition's views must be built anew."""
 
 
 class ViewsBehind(ViewsError):
@@ -296,20 +304,36 @@ def _row(match_id: str, stored: Mapping[bytes, bytes], mark: Watermark | None) -
 
 def _watermark(fields: Sequence[bytes | None]) -> Watermark | None:
     """The watermark from log_id, offset, version, target as stored; None when there is none."""
-    log_id, offset, version, target = ((field or b"").decode() for field in fields)
-    if not log_id:
+    if not fields[0]:
         return None
+    log_id = fields[0].decode(errors="replace")
+    offset, version, target = (field or b"" for field in fields[1:])
     try:
         return Watermark(log_id, int(offset), int(version), int(target or -1))
     except ValueError:
         return Watermark(log_id, -1, _DAMAGED)
 
 
+def _unavailable(error: Exception, what: str) -> ViewsUnavailable:
+    kind = ViewsDamaged if "WRONGTYPE" in str(error) else ViewsUnavailable
+    return kind(f"{what}: {error}")
+
+
 class Views:
     """The read models of one log. All methods raise ViewsUnavailable when Redis does not answer."""
 
-    def __init__(self, redis: "Redis", log_id: str, partitions: int) -> None:
+    def __init__(
+        self,
+        redis: "Redis",
+        log_id: str,
+        partitions: int,
+        on_damaged: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_damaged` is called for every row that a list leaves out (for a metric)."""
         self._redis = redis
+        self._on_damaged = on_damaged
+        # What was logged, so that each list does not do it again.
+        self._damaged: set[str] = set()
         self.log_id = log_id
         self.partitions = partitions
         self._keys = tuple(Keys(log_id, partition) for partition in range(partitions))
@@ -327,7 +351,7 @@ class Views:
         try:
             return await answer
         except (RedisError, OSError, TimeoutError) as error:
-            raise ViewsUnavailable(f"Redis does not answer: {error}") from error
+            raise _unavailable(error, "Redis does not answer") from error
 
     # -- writing: for the projector ---------------------------------------------------------------
 
@@ -349,7 +373,7 @@ class Views:
                 self._redis.eval(_APPLY, len(keys), *keys, *cast("list[str]", words))
             )
         except (RedisError, OSError, TimeoutError) as error:
-            raise ViewsUnavailable(f"Redis did not take the views: {error}") from error
+            raise _unavailable(error, "Redis did not take the views") from error
         if isinstance(answer, list):
             raise Conflict(_watermark(answer))
 
@@ -376,11 +400,23 @@ class Views:
         await self.apply(partition, clearing, fresh, Batch(self._keys[partition]))
         return fresh
 
+    async def wipe(self, partition: int) -> None:
+        """Remove every key of `partition`, of whatever type: for views that were damaged."""
+        names = self._keys[partition]
+        # First, so that nobody takes what is left for the whole.
+        await self._ask(self._redis.delete(names.watermark))
+        cursor = -1
+        while cursor:
+            scan = self._redis.scan(max(0, cursor), f"{names.prefix}*", _DROP_PAGE)
+            cursor, found = await self._ask(scan)
+            if found:
+                await self._ask(self._redis.delete(*found))
+
     async def _some_matches(self, partition: int) -> list[tuple[str, list[str]]]:
         """Up to a page of the stored matches with their players, as far as they can be read."""
         names = self._keys[partition]
         ids = await self._ask(self._redis.zrange(names.matches, 0, _DROP_PAGE - 1))
-        texts = [match_id.decode() for match_id in ids]
+        texts = [_id(match_id) for match_id in ids]
         pipe = self._redis.pipeline(transaction=False)
         for match_id in texts:
             pipe.hget(names.match(match_id), "summary")
@@ -397,7 +433,7 @@ class Views:
     async def parked(self, partition: int) -> frozenset[str]:
         """Matches of `partition` whose view stopped because a commit could not be folded."""
         members = await self._ask(cast("Any", self._redis.smembers(self._keys[partition].parked)))
-        return frozenset(member.decode() for member in members)
+        return frozenset(_id(member) for member in members)
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -413,8 +449,18 @@ class Views:
         pipe = self._redis.pipeline(transaction=False)
         for partition in wanted:
             self._ask_watermark(pipe, partition)
-        answers = await self._ask(pipe.execute())
-        return {p: _watermark(fields) for p, fields in zip(wanted, answers, strict=True)}
+        answers = await self._ask(pipe.execute(raise_on_error=False))
+        marks: dict[int, Watermark | None] = {}
+        for partition, answer in zip(wanted, answers, strict=True):
+            if not isinstance(answer, Exception):
+                marks[partition] = _watermark(answer)
+                continue
+            error = _unavailable(answer, "Redis does not answer")
+            if not isinstance(error, ViewsDamaged):
+                raise error
+            # What one partition has does not keep the others from being looked at.
+            marks[partition] = Watermark("", -1, _DAMAGED)
+        return marks
 
     def _ask_watermark(self, pipe: Any, partition: int) -> None:
         pipe.hmget(self._keys[partition].watermark, ["log_id", "offset", "version", "target"])
@@ -515,12 +561,34 @@ class Views:
         for match_id in match_ids:
             keys = self._keys[self.partition_of(match_id)]
             pipe.hmget(keys.match(match_id), ["version", "summary"])
-        answers = await self._ask(pipe.execute())
-        return [
-            msgspec.json.decode(summary, type=Summary)
-            for version, summary in answers
-            if summary and version == str(VIEW_VERSION).encode()
-        ]
+        answers = await self._ask(pipe.execute(raise_on_error=False))
+        listed = map(self._listed, match_ids, answers)
+        return [summary for summary in listed if summary is not None]
+
+    def _listed(self, match_id: str, answer: Any) -> Summary | None:
+        """The summary that Redis answered with; one damaged row does not cost the whole list."""
+        try:
+            if isinstance(answer, Exception):
+                raise answer
+            version, summary = answer
+            if not summary or version != str(VIEW_VERSION).encode():
+                return None
+            return msgspec.json.decode(summary, type=Summary)
+        except (ResponseError, msgspec.DecodeError) as error:
+            self._on_damaged()
+            if match_id not in self._damaged and len(self._damaged) < _DAMAGED_TOLD_MAX:
+                self._damaged.add(match_id)
+                _logger.warning("lists leave match %s out: %s", match_id, error)
+            return None
+        except RedisError as error:
+            raise _unavailable(error, "Redis does not answer") from error
+
+
+def _id(stored: bytes) -> str:
+    """A match id in an index. Raises ViewsDamaged for what cannot be one."""
+    if not stored.isascii():
+        raise ViewsDamaged(f"{stored!r} is no match id")
+    return stored.decode()
 
 
 def _index(keys: Keys, status: Status | None, player: str) -> str:

@@ -88,7 +88,8 @@ class MatchNode:
         self._closing = False
         self._failure = ""
         self._failed = asyncio.Event()
-        queries = Queries(Views(redis, log.log_id, log.partitions), self.limits.views_wait_s)
+        views = Views(redis, log.log_id, log.partitions, metrics.damaged_views.inc)
+        queries = Queries(views, self.limits.views_wait_s)
         self._servicer = MatchServicer(self, queries)
 
     @property

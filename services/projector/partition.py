@@ -25,6 +25,7 @@ from services.common.views import (
     Conflict,
     MatchRow,
     Views,
+    ViewsDamaged,
     ViewsUnavailable,
     Watermark,
 )
@@ -92,11 +93,21 @@ class PartitionProjector:
         """
         self._figures.stop(self.partition, stopped=False)
         backoff_s = _BACKOFF_FIRST_S
+        is_damaged = False
         while True:
             try:
+                if is_damaged:
+                    await self._views.wipe(self.partition)
+                    is_damaged = False
                 await self._pass()
             except _Again:
                 backoff_s = _BACKOFF_FIRST_S
+            except ViewsDamaged as error:
+                _logger.error("views of partition %d are damaged: %s", self.partition, error)
+                self._figures.rebuild("damaged")
+                is_damaged = True
+                await asyncio.sleep(backoff_s)
+                backoff_s = min(backoff_s * 2, _BACKOFF_MAX_S)
             except (ViewsUnavailable, Conflict, LogUnavailable) as error:
                 _logger.warning("views of partition %d: %s; trying again", self.partition, error)
                 await asyncio.sleep(backoff_s)
@@ -283,6 +294,8 @@ class PartitionProjector:
                 batch.put(row, keep_newer=mark.rebuilding)
             try:
                 await self._views.apply(self.partition, mark, new, batch)
+            except ViewsDamaged:
+                raise
             except ViewsUnavailable as error:
                 _logger.warning("views of partition %d: %s; trying again", self.partition, error)
                 await asyncio.sleep(backoff_s)
@@ -322,6 +335,8 @@ class PartitionProjector:
         """Compare the stored watermark with the expected one though there is nothing to write."""
         try:
             stored = await self._views.watermark(self.partition)
+        except ViewsDamaged:
+            raise
         except ViewsUnavailable:
             return
         if not _same(stored, self.mark):

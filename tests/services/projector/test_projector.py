@@ -588,6 +588,95 @@ async def test_a_damaged_watermark_is_replaced(
         await assert_equal(views, [match])
 
 
+def _rebuilt_for_damage(metrics: Metrics) -> float:
+    name = "diceledger_projection_rebuilds_total"
+    return figure(metrics, name, projection="views", cause="damaged")
+
+
+@pytest.mark.parametrize("name", ["watermark", "matches", "parked", "match", "status", "player"])
+async def test_a_key_of_the_wrong_type_costs_a_rebuild(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame, name: str
+) -> None:
+    """Whatever lies under the name of one of our keys goes away when the projector meets it."""
+    views = views_of(redis, log)
+    match = await recorder.whole("one", game.id, 2)
+    keys = views.keys(match.partition)
+    async with projecting(log, redis):
+        await caught_up(views, log)
+        row = await row_of(views, match.match_id)
+        before = await dump(redis)
+    others = {
+        "match": keys.match(match.match_id),
+        "status": keys.status("finished"),
+        "player": keys.player(row.summary.seats[0].player),
+    }
+    key = others.get(name) or getattr(keys, name)
+    await redis.delete(key)
+    await redis.set(key, "nonsense")
+    if name != "watermark":
+        # So that all of them are met: views of another version are built anew.
+        await redis.hset(keys.watermark, "version", "0")
+    async with projecting(log, redis) as (_, metrics):
+        await caught_up(views, log)
+        await assert_equal(views, [match])
+        assert await dump(redis) == before
+        assert _rebuilt_for_damage(metrics) >= 1
+
+
+async def test_a_damaged_key_is_noticed_while_it_runs(
+    log: SqliteLog, redis: Redis, recorder: Recorder, game: AnyGame
+) -> None:
+    views = views_of(redis, log)
+    match = await recorder.whole("one", game.id, 2)
+    keys = views.keys(match.partition)
+    async with projecting(log, redis) as (_, metrics):
+        await caught_up(views, log)
+        await redis.delete(keys.watermark)
+        await redis.set(keys.watermark, "nonsense")
+
+        async def noticed() -> bool:
+            return _rebuilt_for_damage(metrics) >= 1
+
+        await soon(noticed)
+        await caught_up(views, log)
+        await assert_equal(views, [match])
+        # An index is met at the next commit.
+        await redis.delete(keys.matches)
+        await redis.set(keys.matches, "nonsense")
+        other = next(
+            name
+            for name in map(str, range(1_000))
+            if partition_of(match_id_of(name), log.partitions) == match.partition
+        )
+        second = await recorder.whole(other, game.id, 2)
+        await caught_up(views, log)
+        await assert_equal(views, [match, second])
+
+
+async def test_a_damaged_row_does_not_cost_the_list(
+    log: SqliteLog,
+    redis: Redis,
+    recorder: Recorder,
+    game: AnyGame,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    left_out: list[int] = []
+    views = Views(redis, log.log_id, log.partitions, lambda: left_out.append(1))
+    matches = [await recorder.whole(name, game.id, 2) for name in ("one", "two", "three", "four")]
+    async with projecting(log, redis):
+        await caught_up(views, log)
+    for match, summary in zip(matches, (b"\xff{", b'{"match_id": 7}'), strict=False):
+        await redis.hset(views.keys(match.partition).match(match.match_id), "summary", summary)
+    third = views.keys(matches[2].partition).match(matches[2].match_id)
+    await redis.delete(third)
+    await redis.set(third, "nonsense")
+    for _ in range(2):
+        page = await views.list_matches()
+        assert [each.match_id for each in page.matches] == [matches[3].match_id]
+    assert len(left_out) == 6
+    assert len([r for r in caplog.records if "leave match" in r.message]) == 3
+
+
 async def test_views_past_the_end_of_the_log_are_not_believed(
     log: SqliteLog,
     redis: Redis,
