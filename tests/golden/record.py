@@ -5,7 +5,7 @@ short ones that show cards and kinds of facts which the others do not. The last 
 has options of its own and bots that buy whatever they can: it shows what is rare.
 
 Only matches of the current revision are recorded, and files that exist are never touched: each
-table is filled up to the number wanted. So after a new card (a new revision) record one at each
+table is filled up to the number wanted. So after a new card (a new revision) record two at each
 table, after a new option one more than there are.
 """
 
