@@ -282,7 +282,7 @@ def _out_of_reach(method: str, what: str) -> asyncio.CancelledError:
 
     Any other exception would be logged by gRPC as a failure of ours.
     """
-    _log.info("%s of %s did not reach the caller", what, method)
+    _log.info("%s of %s: the caller takes nothing any more", what, method)
     return asyncio.CancelledError()
 
 
