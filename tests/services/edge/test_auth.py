@@ -291,7 +291,7 @@ async def test_a_long_stream_ends_when_the_token_expires(method: str) -> None:
             async for _ in call:
                 pass
         assert parse_error(caught.value).reason == "TOKEN_EXPIRED"
-        assert 0.3 < time.monotonic() - started < 4
+        assert 0.3 < time.monotonic() - started < 20
         assert method == "play" or closed.is_set()
 
 

@@ -73,7 +73,7 @@ async def test_a_request_that_does_not_come_is_not_waited_for_long(method: str) 
         call = half_open(running, method, bearer())
         started = time.monotonic()
         assert await reason_of(lambda: call) == "BAD_REQUEST"
-        assert 0.2 < time.monotonic() - started < 3
+        assert 0.2 < time.monotonic() - started < 15
 
 
 @pytest.mark.parametrize("method", [SUBMIT, WATCH, PLAY])

