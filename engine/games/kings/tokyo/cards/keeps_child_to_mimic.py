@@ -133,7 +133,10 @@ metamorph = keep(
 
 @metamorph.after(SaleTime, when=lambda me, it: it.seat == me.seat)
 async def shed_skin(me: KingMe, _: SaleTime) -> None:
-    """Any number of cards, this one included, before all other end effects (S62, B64)."""
+    """Any number of cards, this one included, before all other end effects (S62, B64).
+
+    A card that takes its owner's last hearts with it ends the sale: the dead act no more (B48).
+    """
     own = me.state.held_by(me.seat)
     if not me.monster.alive:
         return
@@ -141,6 +144,8 @@ async def shed_skin(me: KingMe, _: SaleTime) -> None:
     printed = me.table.options["metamorph_refund"] == "printed"
     is_gain = me.table.options["friend_of_children_on_refund"] == "true"
     for holding in sold:
+        if all(each.id != holding.id for each in me.state.held_by(me.seat)):
+            break
         refund = market.printed_cost(me.table, holding.card) if printed else holding.paid
         (gain_energy if is_gain else recover_energy)(me.table, me.seat, refund, me.cause)
         await market.discard(me.table, holding, me.cause)
