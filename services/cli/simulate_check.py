@@ -55,6 +55,8 @@ class Checks:
             if type(fact) is self._game.checkpoint:
                 self._folded = fold(facts[start:index], self._folded)
                 self._before_turn, self._turn_at = self._folded, len(self._facts)
+                # A step may hold more than a turn's beginning: standing answers go on with it.
+                self._ledger.between_turns(self._folded)
                 start = index
             self._ledger.book(fact)
             self._facts.append(fact)

@@ -32,7 +32,6 @@ class KingsLedger:
         self._hearts: list[int] = []
         self._energy: list[int] = []
         self._points: list[int] = []
-        self._began = False
 
     def book(self, fact: Fact) -> None:
         """Enter a fact."""
@@ -54,12 +53,17 @@ class KingsLedger:
             raise LawBroken("points are not conserved")
         _check_cards(table, self._deck)
         _check_monsters(match, table)
-        if self._began:
-            self._began = False
-            bay = table.occupant(TOKYO_BAY)
-            is_open = len(table.living()) >= BAY_OPEN_FROM
-            if bay and not is_open:
-                raise LawBroken("a turn began with a monster in the closed Bay")
+
+    def between_turns(self, match: MatchState) -> None:
+        """Raise LawBroken where the state may not be so when a turn begins.
+
+        Within a turn the Bay may wait to be closed; between turns it may not.
+        """
+        table = match.table
+        if not isinstance(table, KingsState):
+            return
+        if table.occupant(TOKYO_BAY) and len(table.living()) < BAY_OPEN_FROM:
+            raise LawBroken("a turn began with a monster in the closed Bay")
 
     # -- entries -----------------------------------------------------------------------------------
 
@@ -68,10 +72,6 @@ class KingsLedger:
         self._hearts = [fact.hearts] * fact.seats
         self._energy = [0] * fact.seats
         self._points = [0] * fact.seats
-
-    def begin_turn(self, _: f.TurnBegan) -> None:
-        # Within a turn the Bay may wait to be closed; between turns it may not.
-        self._began = True
 
     def gain_hearts(self, fact: f.HeartsGained) -> None:
         self._hearts[fact.seat - 1] += fact.amount
@@ -116,7 +116,6 @@ class KingsLedger:
 _Entry = Callable[[KingsLedger, Any], None]
 _ENTRIES: Final[Mapping[type[Fact], _Entry]] = {
     TokyoLaid: KingsLedger.lay,
-    f.TurnBegan: KingsLedger.begin_turn,
     f.HeartsGained: KingsLedger.gain_hearts,
     f.HeartsLost: KingsLedger.lose_hearts,
     f.HeartsTrimmed: KingsLedger.lose_hearts,
