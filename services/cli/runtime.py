@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from diceledger.match.v1 import match_pb2
 from diceledger.replay.v1 import replay_pb2
 from engine import catalogue
+from services.cli.collector import collect_seldom
 from services.common.auth import Verifier
 from services.common.errors import StartupError
 from services.common.log import LogError
@@ -206,14 +207,13 @@ def log_errors() -> Iterator[None]:
 
 
 def calm_collector() -> None:
-    """Let the garbage collector look less often, and never at what was there at the start.
+    """Let the collector look less often, and never at what was there at the start.
 
-    Messages and states are short-lived and free of cycles: looking at them every 700 allocations
-    costs an eighth of each command. For whole processes only, once they have loaded.
+    For whole processes only, once they have loaded.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    collect_seldom()
 
 
 def load_games() -> None:

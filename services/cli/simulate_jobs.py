@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait as wait_for_end
 from typing import Final
 
+from services.cli.collector import collect_seldom
 from services.cli.simulate_plan import Plan
-from services.cli.simulate_play import play_numbered, tune_collector
+from services.cli.simulate_play import play_numbered
 from services.cli.simulate_tally import Tally
 
 # So that a bar moves and Ctrl-C is heard soon, yet a process has work for a while.
@@ -44,7 +45,7 @@ def simulate(
 
 
 def _here(plan: Plan, numbers: range, keep_going: bool, progress: Progress) -> Tally:
-    tune_collector()
+    collect_seldom()
     tally = Tally()
     try:
         for number in numbers:
@@ -119,7 +120,7 @@ def _deaf() -> Iterator[None]:
 
 def _begin_process() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tune_collector()
+    collect_seldom()
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()

@@ -1,6 +1,5 @@
 """Playing one simulated match directly on the engine, with bots that see what their seat may."""
 
-import gc
 import traceback
 import warnings
 from collections.abc import Mapping
@@ -63,11 +62,6 @@ def play_numbered(plan: Plan, number: int) -> Outcome | Failure:
         # A simulation is there to find what nobody thought of: any kind of exception counts.
         text = str(error) or repr(error)
         return Failure(number, f"{type(error).__name__}: {text}", traceback.format_exc())
-
-
-def tune_collector() -> None:
-    """Let the collector of cycles run seldom: a match makes many objects and no cycles."""
-    gc.set_threshold(100_000, 50, 100)
 
 
 class _Play:
