@@ -8,6 +8,8 @@ from engine.core.catalogue import catalogue, find_game
 from engine.core.chance import commitment, derive_seed, draw, entropy_commitment, recompute
 from engine.core.facts import (
     CORE_FACTS,
+    ActionsOffered,
+    ActionTaken,
     Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
@@ -18,6 +20,7 @@ from engine.core.facts import (
     OptionValue,
     Prompted,
     PromptedInSecret,
+    PromptsWithdrawn,
     SeatTaken,
     SeedRevealed,
     StandingAnswerDropped,
@@ -31,18 +34,13 @@ from engine.core.prompts import (
     Option,
     Prompt,
     PromptId,
+    SeatActions,
     StandingAnswer,
     check_answer,
 )
+from engine.core.recorder import RebuildMismatch, SeedMissing
 from engine.core.refusals import REASONS, Refusal
-from engine.core.session import (
-    RebuildMismatch,
-    SeedMissing,
-    Session,
-    Step,
-    UnknownRules,
-    WrongSeed,
-)
+from engine.core.session import Session, Step, UnknownRules, WrongSeed
 from engine.core.state import (
     GameState,
     Holding,
@@ -81,6 +79,8 @@ __all__ = [
     "NOBODY",
     "PASS",
     "REASONS",
+    "ActionTaken",
+    "ActionsOffered",
     "Answer",
     "Answered",
     "AnyGame",
@@ -111,11 +111,13 @@ __all__ = [
     "PromptText",
     "Prompted",
     "PromptedInSecret",
+    "PromptsWithdrawn",
     "Public",
     "RebuildMismatch",
     "Refusal",
     "Sealed",
     "Seat",
+    "SeatActions",
     "SeatTaken",
     "Secret",
     "SeedMissing",

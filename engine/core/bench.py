@@ -35,6 +35,9 @@ class _Recorder:
         del number  # scripts go by the order of draws
         return self._chance(domain, bound, count)
 
+    def turn_begins(self, match: MatchState) -> None:
+        del match  # a bench never goes back
+
 
 class Bench(Generic[S]):
     """Runs one rule at a time on a table that starts in the given state."""

@@ -8,6 +8,7 @@ happenings:
 * ``replaces`` changes or cancels what is about to happen; each copy at most once per proposal;
 * ``offers``   an optional reaction of its owner; all offers of one seat are put as one question;
 * ``after``    does something once something has happened;
+* ``anytime``  what its owner may do whenever the match waits, whoever is asked;
 * ``gained`` / ``lost``  when the card comes into play or leaves it; for discard cards `gained` is
   the whole effect.
 """
@@ -45,11 +46,14 @@ Addend = int | Callable[[M], int]
 class Hook(Generic[M]):
     """One function of one card, and when it counts."""
 
-    __slots__ = ("act", "is_async", "kind", "order", "price", "subject", "under", "uses", "when")
+    __slots__ = (
+        *("act", "is_async", "kind", "order", "price", "since", "subject", "under", "until"),
+        *("uses", "when"),
+    )
 
     def __init__(
         self,
-        kind: Literal["replaces", "offers", "after", "gained", "lost"],
+        kind: Literal["replaces", "offers", "after", "anytime", "gained", "lost"],
         subject: type,
         act: Callable[..., object],
         *,
@@ -58,6 +62,8 @@ class Hook(Generic[M]):
         uses: int = 0,
         order: int = 0,
         under: Under | None = None,
+        since: int = 0,
+        until: int = 0,
     ) -> None:
         self.kind = kind
         self.subject = subject
@@ -68,6 +74,18 @@ class Hook(Generic[M]):
         self.uses = uses
         self.order = order
         self.under = under
+        self.since = since
+        self.until = until
+
+    def is_live(self, options: Mapping[str, str], revision: int) -> bool:
+        """Does the hook exist in a match with these options that was begun under this revision?"""
+        if self.under is not None and options[self.under[0]] != self.under[1]:
+            return False
+        return self.since <= revision and not 0 < self.until < revision
+
+
+class AnyTime:
+    """Key of the hooks that are what a card's owner may do at any time."""
 
 
 class Gained:
@@ -159,10 +177,12 @@ class Card(Generic[M]):
         price: int = 0,
         uses: int = 0,
         under: Under | None = None,
+        until: int = 0,
         order: int = 0,
     ) -> Callable[[Callable[[M, P], Awaitable[P | None]]], Callable[[M, P], Awaitable[P | None]]]:
         """An optional reaction: offered while `when` holds, the price can be paid and uses (0: no
-        limit) are left. One for each proposal, or for each value of one option.
+        limit) are left. One for each proposal, or for each value of one option. until: the last
+        revision of the rules that has it (0: all).
         """
 
         def register(
@@ -176,7 +196,15 @@ class Card(Generic[M]):
                     or _never_both(each.under, under)
                 ), f"{self.id}: two offers on one {proposal.__name__}"
             hook: Hook[M] = Hook(
-                "offers", proposal, act, when=when, price=price, uses=uses, under=under, order=order
+                "offers",
+                proposal,
+                act,
+                when=when,
+                price=price,
+                uses=uses,
+                under=under,
+                until=until,
+                order=order,
             )
             self.hooks.append(hook)
             return act
@@ -199,6 +227,32 @@ class Card(Generic[M]):
         def register(act: Callable[[M, P], object]) -> Callable[[M, P], object]:
             hook: Hook[M] = Hook("after", happening, act, when=when, under=under, order=order)
             (self.intrinsic if intrinsic else self.hooks).append(hook)
+            return act
+
+        return register
+
+    def anytime(
+        self,
+        *,
+        when: Callable[[M], bool] | None = None,
+        price: int = 0,
+        under: Under | None = None,
+        since: int = 0,
+    ) -> Callable[[Callable[[M], None]], Callable[[M], None]]:
+        """What the owner may do whenever the match waits, while `when` holds and the price can be
+        paid; the open questions are then put anew where they have changed. It asks nothing. since:
+        the first revision of the rules that has it.
+        """
+
+        def register(act: Callable[[M], None]) -> Callable[[M], None]:
+            assert not iscoroutinefunction(act), f"{self.id}: what is done at any time cannot ask"
+            assert not any(
+                each.kind == "anytime" and not _never_both(each.under, under) for each in self.hooks
+            ), f"{self.id}: two actions at any time"
+            hook: Hook[M] = Hook(
+                "anytime", AnyTime, act, when=when, price=price, under=under, since=since
+            )
+            self.hooks.append(hook)
             return act
 
         return register
@@ -273,15 +327,16 @@ class Listener(Generic[M]):
 class HookIndex(Generic[M]):
     """What the cards in play listen to. Built anew when the holdings change, never patched.
 
-    replaces, offers, after: by what they react to, in order of acquisition.
+    replaces, offers, after: by what they react to, in order of acquisition. anytime: in that order.
     """
 
-    __slots__ = ("_addends", "after", "offers", "replaces")
+    __slots__ = ("_addends", "after", "anytime", "offers", "replaces")
 
     def __init__(self) -> None:
         self.replaces: dict[type, list[Listener[M]]] = {}
         self.offers: dict[type, list[Listener[M]]] = {}
         self.after: dict[type, list[Listener[M]]] = {}
+        self.anytime: list[Listener[M]] = []
         self._addends: dict[tuple[Stat, int], list[tuple[Addend[M], M]]] = {}
 
     def put(self, listener: Listener[M]) -> None:
@@ -293,6 +348,8 @@ class HookIndex(Generic[M]):
             self.offers.setdefault(hook.subject, []).append(listener)
         elif hook.kind == "after":
             self.after.setdefault(hook.subject, []).append(listener)
+        elif hook.kind == "anytime":
+            self.anytime.append(listener)
 
     def put_addend(self, stat: Stat, seat: int, addend: Addend[M], me: M) -> None:
         """Add one number of one copy."""

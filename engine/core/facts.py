@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from engine.core.prompts import Answer, Form, Prompt, PromptId, StandingAnswer
+from engine.core.prompts import Answer, Form, Option, Prompt, PromptId, StandingAnswer
 from engine.core.visibility import Fact, Public, Seat, Secret
 
 
@@ -81,6 +81,31 @@ class Answered(Fact, frozen=True, tag="answered"):
     answer: Secret[Answer]
 
 
+class ActionsOffered(Fact, frozen=True, tag="actions_offered"):
+    """What a seat may do whenever the match waits, whoever is asked; it stands until said anew.
+
+    The first such fact of a seat is written when a card first gives it something to do.
+    """
+
+    seat: Public[Seat]
+    actions: Public[tuple[Option, ...]]
+
+
+class ActionTaken(Fact, frozen=True, tag="action_taken"):
+    """A seat did what it may do at any time. It counts as done before the open questions were put:
+    the facts up to the next ones say what it changed.
+    """
+
+    seat: Public[Seat]
+    action: Public[str]
+
+
+class PromptsWithdrawn(Fact, frozen=True, tag="prompts_withdrawn"):
+    """After an action these open questions are not what is to be asked any more."""
+
+    prompt_ids: Public[tuple[PromptId, ...]]
+
+
 class StandingAnswerSet(Fact, frozen=True, tag="standing_answer_set"):
     """A seat said how it wants prompts of a kind answered from now on, unasked. Only it
     knows what.
@@ -134,6 +159,8 @@ class MatchEnded(Fact, frozen=True, tag="match_ended"):
 
 
 CORE_FACTS: tuple[type[Fact], ...] = (
+    ActionTaken,
+    ActionsOffered,
     Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
@@ -143,6 +170,7 @@ CORE_FACTS: tuple[type[Fact], ...] = (
     MatchStarted,
     Prompted,
     PromptedInSecret,
+    PromptsWithdrawn,
     SeatTaken,
     SeedRevealed,
     StandingAnswerDropped,

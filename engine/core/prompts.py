@@ -86,6 +86,15 @@ class StandingAnswer(
     below: int = 0
 
 
+class SeatActions(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="seat_actions", tag_field="type"
+):
+    """What a seat may do whenever the match waits: at least one action."""
+
+    seat: Seat
+    actions: tuple[Option, ...]
+
+
 def check_answer(prompt: Prompt, answer: Answer) -> Refusal | None:
     """None when the answer is legal; else the refusal (ILLEGAL_ANSWER) that says what would be."""
     if prompt.form == "select":

@@ -9,6 +9,10 @@ _SENTENCES: Final[dict[str, tuple[str, str]]] = {
     "ILLEGAL_ANSWER": ("This answer is not legal: {detail}.", "这个回答不合法：{detail}。"),
     "PROMPT_CLOSED": ("This question is no longer open.", "这个问题已经关闭。"),
     "NOT_YOUR_PROMPT": ("This question is not for this seat.", "这个问题不是问这个座位的。"),
+    "ACTION_NOT_OFFERED": (
+        "This seat cannot do that now.",
+        "该座位现在不能这样做。",
+    ),
     "NOT_IN_LOBBY": ("The match has already begun.", "对局已经开始。"),
     "MATCH_FULL": ("Every seat is taken.", "座位已满。"),
     "ALREADY_SEATED": ("This player already has a seat.", "该玩家已有座位。"),

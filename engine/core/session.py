@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from engine.core.catalogue import find_game
-from engine.core.chance import commitment, draw_from, entropy_commitment, prefix
-from engine.core.differences import comparison
+from engine.core.chance import commitment
 from engine.core.facts import (
+    ActionsOffered,
+    ActionTaken,
     Answered,
-    ChanceDrawn,
-    ChanceDrawnInSecret,
     EntropyRevealed,
     MatchCreated,
     MatchEnded,
@@ -29,36 +29,20 @@ from engine.core.facts import (
     StandingAnswerSet,
 )
 from engine.core.game import AnyGame, MatchOver
-from engine.core.prompts import Answer, Prompt, PromptId, StandingAnswer, check_answer
+from engine.core.lobby import ENTROPY_LENGTHS, check_reveal, check_reveals, unrevealed
+from engine.core.prompts import Answer, Prompt, PromptId, SeatActions, StandingAnswer, check_answer
+from engine.core.recorder import RebuildMismatch, Recorder, Splice
 from engine.core.refusals import Refusal
 from engine.core.state import GameState, MatchState, empty_state, evolve, fold
 from engine.core.table import Table
 from engine.core.visibility import Fact, Seat
 
-FACTS_PER_COMMIT_MAX: Final = 2_000
 STANDING_ANSWERS_PER_STEP_MAX: Final = 32
 _STANDING_ANSWERS_PER_SEAT_MAX: Final = 32
+ACTIONS_PER_TURN_MAX: Final = 32
+"""So many actions at any time one seat may take within a turn."""
 _NAME_LENGTH_MAX: Final = 40
-_ENTROPY_LENGTHS: Final = range(16, 65)
 _COMMITMENT_LENGTH: Final = 32
-
-
-class RebuildMismatch(Exception):  # the word of the contract with the services
-    """Running the rules again gave another fact than the log has.
-
-    index: of the fact within the match, from 0. expected: the logged fact (None: the log ends
-    before). got: what the rules recorded (None: they stopped to ask, or were over).
-    """
-
-    def __init__(self, index: int, expected: Fact | None, got: Fact | None) -> None:
-        self.index = index
-        self.expected = expected
-        self.got = got
-        super().__init__(f"fact {index}: {comparison(expected, got)}")
-
-
-class SeedMissing(Exception):  # a state of the session, met by a caller's mistake
-    """The session was rebuilt without the seed, so it cannot draw anything new."""
 
 
 class WrongSeed(ValueError):  # named for what is wrong
@@ -83,64 +67,6 @@ Chance = Callable[[GameState, str, int, int], tuple[int, ...]]
 """Scripted draws: (table, domain, bound, count) to values."""
 
 
-class _Recorder:
-    """Live: collects facts and draws from the seed. Rebuilding: compares with the log and draws
-    from it.
-    """
-
-    def __init__(self, match: MatchState, seed: bytes | None, logged: Sequence[Fact]) -> None:
-        self.facts: list[Fact] = []
-        self.logged = logged
-        self.cursor = 0
-        self.rebuilding = bool(logged)
-        self.first_index = match.fact_count
-        self._match_id = match.match_id
-        self._entropies = tuple(player.entropy for player in match.players)
-        self._prefixes: dict[str, bytes] = {}
-        self.seed = seed
-        self.script: Callable[[str, int, int], tuple[int, ...]] | None = None
-
-    def accept(self, fact: Fact) -> None:
-        if not self.rebuilding:
-            self.facts.append(fact)
-            assert len(self.facts) <= FACTS_PER_COMMIT_MAX, "too many facts for one commit"
-            return
-        if self.next_logged() != fact:
-            raise self.mismatch(fact)
-        self.cursor += 1
-
-    def next_logged(self) -> Fact | None:
-        return self.logged[self.cursor] if self.cursor < len(self.logged) else None
-
-    def mismatch(self, got: Fact | None) -> RebuildMismatch:
-        return RebuildMismatch(self.first_index + self.cursor, self.next_logged(), got)
-
-    def chance(self, domain: str, number: int, bound: int, count: int) -> tuple[int, ...]:
-        if self.rebuilding:
-            logged = self.next_logged()
-            if isinstance(logged, ChanceDrawn | ChanceDrawnInSecret) and isinstance(
-                logged.values, tuple
-            ):
-                return logged.values
-            raise self.mismatch(ChanceDrawn(domain, number, bound, count, ()))
-        if self.script is not None:
-            return self.script(domain, bound, count)
-        if self.seed is None:
-            raise SeedMissing(f"no seed for draw {number} ({domain}) of match {self._match_id}")
-        start = self._prefixes.get(domain)
-        if start is None:
-            start = self._prefixes[domain] = prefix(domain, self._match_id, self._entropies)
-        return draw_from(self.seed, start, number, bound, count)
-
-    def reveal(self) -> bytes:
-        logged = self.next_logged()
-        if isinstance(logged, SeedRevealed):
-            return logged.seed
-        if self.seed is None:
-            raise SeedMissing(f"no seed to reveal for match {self._match_id}")
-        return self.seed
-
-
 _Running = Coroutine[tuple[Prompt, ...], tuple[Answer, ...], None]
 
 
@@ -155,11 +81,15 @@ class Session:
         self._seed = seed
         self._lobby = match
         self._counted = match.fact_count
-        self._recorder = _Recorder(match, seed, ())
+        self._recorder = Recorder(match, seed, ())
         self._table: Table[GameState] | None = None
         self._rule: _Running | None = None
         self._group: tuple[Prompt, ...] = ()
         self._answers: dict[PromptId, Answer] = {}
+        # How many facts of the turn there were when the open questions had been put.
+        self._asked_at = 0
+        # Answers to questions that may be put again just as they were.
+        self._carried: Mapping[PromptId, Answer] = {}
         # The turn, and how often each seat changed its standing answers in it.
         self._standing_changes: tuple[int, Counter[Seat]] = (0, Counter())
 
@@ -182,6 +112,11 @@ class Session:
     def waiting(self) -> tuple[Prompt, ...]:
         """The open prompts."""
         return self._match.prompts
+
+    @property
+    def actions(self) -> tuple[SeatActions, ...]:
+        """What the seats may do now, whoever is asked; see `take_action`."""
+        return self._match.actions
 
     @property
     def facts(self) -> int:
@@ -246,7 +181,7 @@ class Session:
         self._need_lobby()
         if not 1 <= len(name) <= _NAME_LENGTH_MAX or not name.isprintable() or not name.strip():
             raise Refusal("BAD_NAME", "name")
-        if entropy and len(entropy) not in _ENTROPY_LENGTHS:
+        if entropy and len(entropy) not in ENTROPY_LENGTHS:
             raise Refusal("BAD_ENTROPY", "entropy")
         if entropy_commitment and (entropy or len(entropy_commitment) != _COMMITMENT_LENGTH):
             raise Refusal("BAD_ENTROPY", "entropy_commitment")
@@ -277,7 +212,7 @@ class Session:
         """
         self._need_lobby()
         fact = EntropyRevealed(seat=seat, entropy=entropy)
-        refusal = _check_reveal(self._lobby, fact)
+        refusal = check_reveal(self._lobby, fact)
         if refusal is not None:
             raise refusal
         return self._in_lobby(fact)
@@ -290,7 +225,7 @@ class Session:
         self._need_lobby()
         if len(self._lobby.players) < self._lobby.seats:
             raise Refusal("NOT_ENOUGH_PLAYERS")
-        missing = _unrevealed(self._lobby)
+        missing = unrevealed(self._lobby)
         if missing:
             raise Refusal("ENTROPY_MISSING", detail=", ".join(str(seat) for seat in missing))
         first = self._in_lobby(MatchStarted())
@@ -326,9 +261,7 @@ class Session:
         Refusals (nothing has changed then): MATCH_NOT_STARTED, MATCH_FINISHED, PROMPT_CLOSED,
         NOT_YOUR_PROMPT, ILLEGAL_ANSWER. After any other exception the session must be thrown away.
         """
-        match = self._lobby if self._table is None else self._table.match
-        if match.status != "running":
-            raise Refusal("MATCH_FINISHED" if match.status == "finished" else "MATCH_NOT_STARTED")
+        match = self._running_match()
         for prompt in match.prompts:
             if prompt.id == prompt_id:
                 break
@@ -342,6 +275,26 @@ class Session:
         step = self._take(Answered(seat, prompt.id, answer), answer)
         return self._answer_standing(step) if match.standing else step
 
+    def take_action(self, seat: Seat, action: str) -> Step:
+        """Do what a seat may do at any time (`MatchState.actions`), whoever is asked.
+
+        It counts as done before the open questions were put; those that are other questions now,
+        and secret ones, are put anew, the rest stay open or answered. Refusals (nothing has changed
+        then): MATCH_NOT_STARTED, MATCH_FINISHED, ACTION_NOT_OFFERED.
+        """
+        match = self._running_match()
+        offered = tuple([each.id for each in match.actions_of(seat)])
+        if action not in offered:
+            raise Refusal("ACTION_NOT_OFFERED", "action", legal=offered)
+        step = self._act(ActionTaken(seat, action))
+        return self._answer_standing(step) if match.standing else step
+
+    def _running_match(self) -> MatchState:
+        match = self._match
+        if match.status != "running":
+            raise Refusal("MATCH_FINISHED" if match.status == "finished" else "MATCH_NOT_STARTED")
+        return match
+
     def set_standing_answer(
         self, seat: Seat, kind: str, answer: Answer | None, *, below: int = 0
     ) -> Step:
@@ -350,17 +303,13 @@ class Session:
         below: only while the game's measure for them is below it (0: always). Prompts that are open
         are answered at once. Refusals: MATCH_FINISHED, MATCH_NOT_STARTED, BAD_STANDING_ANSWER.
         """
-        if self._match.status != "running":
-            finished = self._match.status == "finished"
-            raise Refusal("MATCH_FINISHED" if finished else "MATCH_NOT_STARTED")
-        _check_standing(self._match, seat, kind, below)
-        assert self._table is not None
+        _check_standing(self._running_match(), seat, kind, below)
         self._count_standing(seat)
         if answer is None:
-            self._table.record(StandingAnswerDropped(seat, kind))
+            self._table_of().record(StandingAnswerDropped(seat, kind))
         else:
             standing = StandingAnswer(seat=seat, kind=kind, answer=answer, below=below)
-            self._table.record(StandingAnswerSet(seat, standing))
+            self._table_of().record(StandingAnswerSet(seat, standing))
         return self._answer_standing(self._hand_out())
 
     def standing_changes(self, seat: Seat) -> int:
@@ -406,10 +355,8 @@ class Session:
         match = fold(facts)
         session = cls(game, match, seed)
         session._begin(match, (), fresh=match.table is None)
-        table = session._table
-        assert table is not None
         session._recorder.script = lambda domain, bound, count: chance(
-            table.state, domain, bound, count
+            session._table_of().state, domain, bound, count
         )
         return session, session._advance(None)
 
@@ -452,7 +399,7 @@ class Session:
             message = f"{game.id} revision {facts[0].revision}, this software has {game.revision}"
             raise UnknownRules(message)
         started = next((i for i, fact in enumerate(facts) if type(fact) is MatchStarted), None)
-        _check_reveals(facts if started is None else facts[: started + 1])
+        check_reveals(facts if started is None else facts[: started + 1])
         if started is None:
             return cls(game, fold(facts), seed)
         split = started + 1
@@ -477,7 +424,7 @@ class Session:
         return Step((fact,), ())
 
     def _begin(self, match: MatchState, logged: Sequence[Fact], *, fresh: bool) -> None:
-        self._recorder = _Recorder(match, self._seed, logged)
+        self._recorder = Recorder(match, self._seed, logged)
         self._table = Table(self.game, match, self._recorder)
         self._rule = _play(self._table, self._recorder, fresh=fresh)
 
@@ -490,7 +437,83 @@ class Session:
             self._group = ()
             self._rule = None
         self._answers = {}
+        table = self._table
+        table.withdraw()
+        self._asked_at = self._recorder.position
+        if self._rule is not None and (table.match.actions or table.has_actions()):
+            self._offer_actions()
+        if self._carried:
+            carried, self._carried = self._carried, {}
+            again = [prompt.id for prompt in self._group if prompt.id in carried]
+            self._answers = {each: carried[each] for each in again}
+            if again and len(again) == len(self._group):
+                return self._advance(tuple([carried[each] for each in again]))
         return self._hand_out()
+
+    def _offer_actions(self) -> None:
+        """Say what has changed of what the seats may do at any time."""
+        table = self._table_of()
+        done = self._recorder.actions
+        now = {
+            each.seat: each.actions
+            for each in table.actions()
+            if done[each.seat] < ACTIONS_PER_TURN_MAX
+        }
+        before = {each.seat: each.actions for each in table.match.actions}
+        for seat in sorted(now.keys() | before.keys()):
+            actions = now.get(seat, ())
+            if actions != before.get(seat, ()):
+                table.record(ActionsOffered(seat, actions))
+
+    def _act(self, taken: ActionTaken) -> Step:
+        """Run the turn once more up to the last fact before the open questions, act there, and let
+        the rules go on from it: so they ask what is to be asked now.
+        """
+        recorder = self._recorder
+        at = recorder.before_questions(self._asked_at)
+        if recorder.splices and at == recorder.splices[-1].end:
+            at = recorder.splices.pop().at
+        recorder.splices.append(Splice(at, 0, self._group, dict(self._answers)))
+        recorder.actions.clear()
+        assert self._rule is not None
+        self._rule.close()
+        recorder.repeat(recorder.splices[0].at, partial(self._splice, 0, taken))
+        self._table = Table(self.game, recorder.base, recorder)
+        self._rule = _play(self._table, recorder, fresh=recorder.base.table is None)
+        step = self._advance(None)
+        while recorder.is_repeating:
+            fact = recorder.next_past()
+            if isinstance(fact, Answered):
+                assert isinstance(fact.answer, Answer), "rules run on the whole truth"
+                step = self._take(fact, fact.answer)
+            else:
+                self._table_of().record(fact)
+        return step
+
+    def _splice(self, number: int, taken: ActionTaken) -> None:
+        """Here the rules stopped to ask, and somebody acted: once more what came of it (`taken`:
+        the newest action, for the first time), before they ask again.
+        """
+        recorder, table = self._recorder, self._table_of()
+        splice = recorder.splices[number]
+        is_last = number + 1 == len(recorder.splices)
+        if not is_last:
+            later = recorder.splices[number + 1]
+            recorder.stop_at(later.at, partial(self._splice, number + 1, taken))
+        end = len(recorder.turn) if is_last else splice.end
+        while recorder.position < end:
+            fact = recorder.next_past()
+            if isinstance(fact, ActionTaken):
+                recorder.actions[fact.seat] += 1
+            table.record(fact)
+        if is_last:
+            recorder.go_on()
+            recorder.actions[taken.seat] += 1
+            table.record(taken)
+            table.act(taken.seat, taken.action)
+            recorder.splices[-1] = splice._replace(end=recorder.position)
+        self._carried = splice.answers
+        table.reopen(splice.group)
 
     def _table_of(self) -> Table[GameState]:
         assert self._table is not None
@@ -529,6 +552,12 @@ class Session:
                 self._count_standing(fact.seat)
                 self._table_of().record(fact)
                 continue
+            if isinstance(fact, ActionTaken):
+                offered = self._table_of().match.actions_of(fact.seat)
+                if all(each.id != fact.action for each in offered):
+                    raise recorder.mismatch(None)
+                self._act(fact)
+                continue
             if not isinstance(fact, Answered) or not isinstance(fact.answer, Answer):
                 raise recorder.mismatch(None)
             prompt = next((each for each in self.waiting if each.id == fact.prompt_id), None)
@@ -537,37 +566,6 @@ class Session:
             self._take(fact, fact.answer)
         recorder.rebuilding = False
         self._counted = match.fact_count + len(logged)
-
-
-def _unrevealed(match: MatchState) -> tuple[Seat, ...]:
-    """The seats whose entropy is committed to and not known yet."""
-    return tuple(
-        [each.seat for each in match.players if each.entropy_commitment and not each.entropy]
-    )
-
-
-def _check_reveal(match: MatchState, fact: EntropyRevealed) -> Refusal | None:
-    if len(match.players) < match.seats:
-        return Refusal("ENTROPY_TOO_EARLY")
-    if fact.seat not in _unrevealed(match):
-        return Refusal("NOTHING_TO_REVEAL")
-    promised = next(each.entropy_commitment for each in match.players if each.seat == fact.seat)
-    if len(fact.entropy) not in _ENTROPY_LENGTHS or entropy_commitment(fact.entropy) != promised:
-        return Refusal("BAD_ENTROPY", "entropy")
-    return None
-
-
-def _check_reveals(facts: Sequence[Fact]) -> None:
-    """Every committed seat revealed what it had committed to, when all were seated, before the
-    start. The facts are those of the lobby; raises RebuildMismatch.
-    """
-    match = empty_state()
-    for index, fact in enumerate(facts):
-        if isinstance(fact, EntropyRevealed) and _check_reveal(match, fact) is not None:
-            raise RebuildMismatch(index, fact, None)
-        if isinstance(fact, MatchStarted) and _unrevealed(match):
-            raise RebuildMismatch(index, fact, None)
-        match = evolve(match, fact)
 
 
 def _check_standing(match: MatchState, seat: Seat, kind: str, below: int) -> None:
@@ -582,7 +580,7 @@ def _check_standing(match: MatchState, seat: Seat, kind: str, below: int) -> Non
         raise Refusal("BAD_STANDING_ANSWER", "kind", detail="too many of them")
 
 
-async def _play(table: Table[GameState], recorder: _Recorder, *, fresh: bool) -> None:
+async def _play(table: Table[GameState], recorder: Recorder, *, fresh: bool) -> None:
     """The whole match: setting up, turn after turn, the end."""
     try:
         if fresh:
@@ -593,5 +591,6 @@ async def _play(table: Table[GameState], recorder: _Recorder, *, fresh: bool) ->
             await table.game.turn(table)
             assert table.state.turn > turn, "a turn must record its checkpoint"
     except MatchOver as over:
+        table.withdraw()
         table.record(SeedRevealed(recorder.reveal()))
         table.record(MatchEnded(over.winners, over.reason))

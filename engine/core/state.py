@@ -13,6 +13,8 @@ from typing import Literal, TypeVar, cast
 import msgspec
 
 from engine.core.facts import (
+    ActionsOffered,
+    ActionTaken,
     Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
@@ -23,12 +25,13 @@ from engine.core.facts import (
     OptionValue,
     Prompted,
     PromptedInSecret,
+    PromptsWithdrawn,
     SeatTaken,
     SeedRevealed,
     StandingAnswerDropped,
     StandingAnswerSet,
 )
-from engine.core.prompts import Prompt, StandingAnswer
+from engine.core.prompts import Option, Prompt, SeatActions, StandingAnswer
 from engine.core.visibility import NOBODY, Fact, Hidden, Seat
 
 
@@ -92,6 +95,7 @@ class MatchState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_o
     status: Literal["lobby", "running", "finished"]
     prompts: tuple[Prompt, ...] = ()
     standing: tuple[StandingAnswer, ...] = ()
+    actions: tuple[SeatActions, ...] = ()
     prompt_count: int = 0
     draws: int = 0
     fact_count: int = 0
@@ -99,6 +103,13 @@ class MatchState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_o
     end_reason: str = ""
     seed: bytes = b""
     table: GameState | None = None
+
+    def actions_of(self, seat: Seat) -> tuple[Option, ...]:
+        """What a seat may do now, whoever is asked."""
+        for each in self.actions:
+            if each.seat == seat:
+                return each.actions
+        return ()
 
     def name_of(self, seat: Seat) -> str:
         """The name shown for a seat."""
@@ -265,6 +276,25 @@ def _answered(state: MatchState, fact: Answered) -> MatchState:
     return msgspec.structs.replace(state, prompts=left)
 
 
+@_core(ActionsOffered)
+def _actions_offered(state: MatchState, fact: ActionsOffered) -> MatchState:
+    rest = [each for each in state.actions if each.seat != fact.seat]
+    offered = [SeatActions(fact.seat, fact.actions)] if fact.actions else []
+    actions = tuple(sorted(rest + offered, key=lambda each: each.seat))
+    return msgspec.structs.replace(state, actions=actions)
+
+
+@_core(ActionTaken)
+def _action_taken(state: MatchState, _: ActionTaken) -> MatchState:
+    return state
+
+
+@_core(PromptsWithdrawn)
+def _prompts_withdrawn(state: MatchState, fact: PromptsWithdrawn) -> MatchState:
+    left = tuple([prompt for prompt in state.prompts if prompt.id not in fact.prompt_ids])
+    return msgspec.structs.replace(state, prompts=left)
+
+
 @_core(StandingAnswerSet)
 def _standing_answer_set(state: MatchState, fact: StandingAnswerSet) -> MatchState:
     new = fact.standing
@@ -299,7 +329,12 @@ def _seed_revealed(state: MatchState, fact: SeedRevealed) -> MatchState:
 @_core(MatchEnded)
 def _match_ended(state: MatchState, fact: MatchEnded) -> MatchState:
     return msgspec.structs.replace(
-        state, status="finished", winners=fact.winners, end_reason=fact.reason, prompts=()
+        state,
+        status="finished",
+        winners=fact.winners,
+        end_reason=fact.reason,
+        prompts=(),
+        actions=(),
     )
 
 

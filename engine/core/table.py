@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar, cast
 import msgspec
 
 from engine.core.cards import Card, Gained, Hook, HookIndex, Listener, Lost, Stat
-from engine.core.facts import ChanceDrawn, ChanceDrawnInSecret, Prompted, PromptedInSecret
-from engine.core.prompts import PASS, Answer, Form, Option, Prompt, PromptId
+from engine.core.facts import (
+    ChanceDrawn,
+    ChanceDrawnInSecret,
+    Prompted,
+    PromptedInSecret,
+    PromptsWithdrawn,
+)
+from engine.core.prompts import PASS, Answer, Form, Option, Prompt, PromptId, SeatActions
 from engine.core.state import (
     CORE_EVOLVERS,
     TABLE_EVOLVERS,
@@ -55,6 +61,9 @@ class Recorder(Protocol):
     def chance(self, domain: str, number: int, bound: int, count: int) -> tuple[int, ...]:
         """Values of the draw: live from the seed, rebuilding from the log."""
 
+    def turn_begins(self, match: MatchState) -> None:
+        """The next fact is the first of a turn; `match` is the state before it."""
+
 
 class Table(Generic[S]):
     """The table of one match, for rules. Only `record` changes what it holds."""
@@ -78,11 +87,14 @@ class Table(Generic[S]):
         self._costs: dict[str, int] = {}
         self._causes: list[str] = []
         self._prompts_this_turn = 0
+        self._reopened: tuple[Prompt, ...] = ()
 
     # -- facts and chance --------------------------------------------------------------------------
 
     def record(self, fact: Fact) -> None:
         """Make it a fact: the state changes and the log has it."""
+        if self._reopened:
+            self.withdraw()
         kind = type(fact)
         apply = TABLE_EVOLVERS.get(kind)
         if apply is None:
@@ -99,6 +111,8 @@ class Table(Generic[S]):
 
         audience: only these seats see the values before the end of the match; None: everybody does.
         """
+        if self._reopened:
+            self.withdraw()
         number = self.match.draws
         values = self._recorder.chance(domain, number, bound, count)
         if audience is None:
@@ -109,7 +123,10 @@ class Table(Generic[S]):
 
     def turn_begins(self) -> None:
         """Start counting prompts anew. Called by the session before each turn."""
+        if self._reopened:
+            self.withdraw()
         self._prompts_this_turn = 0
+        self._recorder.turn_begins(msgspec.structs.replace(self.match, table=self.state))
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -131,8 +148,7 @@ class Table(Generic[S]):
         prompt = Prompt(
             self._next_prompt_id(), seat, kind, form, low, high, options, limits, default, cause
         )
-        self._put(prompt, secret=secret)
-        return (await Ask((prompt,)))[0]
+        return (await Ask((self._put(prompt, secret=secret),)))[0]
 
     async def ask_all(
         self, questions: Sequence[Prompt], *, secret: bool = False
@@ -147,8 +163,7 @@ class Table(Generic[S]):
         prompts: list[Prompt] = []
         for question in questions:
             prompt = msgspec.structs.replace(question, id=self._next_prompt_id())
-            self._put(prompt, secret=secret)
-            prompts.append(prompt)
+            prompts.append(self._put(prompt, secret=secret))
         return await Ask(tuple(prompts))
 
     async def pick(
@@ -185,7 +200,13 @@ class Table(Generic[S]):
     def _next_prompt_id(self) -> PromptId:
         return PromptId(f"p{self.match.prompt_count + 1}")
 
-    def _put(self, prompt: Prompt, *, secret: bool) -> None:
+    def _put(self, prompt: Prompt, *, secret: bool) -> Prompt:
+        # A secret question is always put anew: whether it has changed may be part of the secret.
+        if self._reopened and not secret:
+            before = self._reopened[0]
+            if msgspec.structs.replace(prompt, id=before.id) == before:
+                self._reopened = self._reopened[1:]
+                return before
         self._prompts_this_turn += 1
         assert self._prompts_this_turn <= PROMPTS_PER_TURN_MAX, self._causes
         if secret:
@@ -195,6 +216,53 @@ class Table(Generic[S]):
         else:
             fact = Prompted(prompt.seat, prompt)
         self.record(fact)
+        return prompt
+
+    # -- actions at any time -----------------------------------------------------------------------
+
+    def actions(self) -> tuple[SeatActions, ...]:
+        """What each seat may do now, whoever is asked; only seats that may do something."""
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        found: dict[int, tuple[Option, ...]] = {}
+        for each in index.anytime:
+            if self._may_act(each):
+                option = Option(f"use:{each.holding}", f"use:{each.card}")
+                found[each.seat] = (*found.get(each.seat, ()), option)
+        return tuple([SeatActions(Seat(seat), found[seat]) for seat in sorted(found)])
+
+    def has_actions(self) -> bool:
+        """Does any card in play let its owner act at any time?"""
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        return bool(index.anytime)
+
+    def _may_act(self, listener: Listener[Me[S]]) -> bool:
+        hook = listener.hook
+        return listener.me.can_pay(hook.price) and (hook.when is None or hook.when(listener.me))
+
+    def act(self, seat: Seat, action: str) -> None:
+        """Do what `actions` offers a seat."""
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        chosen = next(
+            each
+            for each in index.anytime
+            if (each.seat, f"use:{each.holding}") == (seat, action) and self._may_act(each)
+        )
+        chosen.me.pay(chosen.hook.price)
+        chosen.hook.act(chosen.me)
+
+    def reopen(self, prompts: tuple[Prompt, ...]) -> None:
+        """The rules are about to put these questions anew: what is public and has not changed stays
+        open (or answered).
+        """
+        self._reopened = prompts
+
+    def withdraw(self) -> None:
+        """Close those of the reopened questions that the rules did not put anew."""
+        gone, self._reopened = self._reopened, ()
+        still = [prompt.id for prompt in self.match.prompts]
+        ids = tuple([prompt.id for prompt in gone if prompt.id in still])
+        if ids:
+            self.record(PromptsWithdrawn(ids))
 
     # -- cards -------------------------------------------------------------------------------------
 
@@ -349,11 +417,7 @@ class Table(Generic[S]):
         return hooks
 
     def _live(self, hooks: Sequence[Hook[Me[S]]]) -> list[Hook[Me[S]]]:
-        return [
-            hook
-            for hook in hooks
-            if hook.under is None or self.options[hook.under[0]] == hook.under[1]
-        ]
+        return [hook for hook in hooks if hook.is_live(self.options, self.match.revision)]
 
     def _reindex(self) -> HookIndex[Me[S]]:
         self._indexed = self.state.holdings

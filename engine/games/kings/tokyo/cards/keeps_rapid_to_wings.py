@@ -54,13 +54,19 @@ async def heal_before_the_storm(me: KingMe, window: EnergyAtRisk) -> EnergyAtRis
     return window
 
 
-@rapid_healing.offers(
-    EndWindow, price=2, when=lambda me, it: it.seat == me.seat and me.is_missing_hearts()
+@rapid_healing.anytime(
+    price=2, when=lambda me: me.monster.hearts > 0 and me.is_missing_hearts(), since=2
 )
-async def heal_at_leisure(me: KingMe, window: EndWindow) -> EndWindow:
-    """At any time (NOTES 1.13): asked where the moment can make a difference, to spare
-    questions.
-    """
+def heal_at_leisure(me: KingMe) -> None:
+    """Whenever the match waits, in anybody's turn (NOTES 1.13); not what has fallen to 0 hearts."""
+    me.heal(1)
+
+
+@rapid_healing.offers(
+    EndWindow, price=2, until=1, when=lambda me, it: it.seat == me.seat and me.is_missing_hearts()
+)
+async def heal_before_the_end(me: KingMe, window: EndWindow) -> EndWindow:
+    """In the first revision the owner was asked, at the end of its own turn only."""
     me.heal(1)
     return window
 

@@ -22,12 +22,65 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
-class Answered(_message.Message):
+class ActionTaken(_message.Message):
     """A field is for everybody's eyes unless it says otherwise: `secret` is for the fact's seat, or for
     the seats in its audience where it has one; `sealed` is for nobody until the match is over.
 
-    A seat answered. What it means for the others is said by the facts that follow.
+    A seat did what it may do at any time. It counts as done before the open questions were put: the
+    facts up to the next ones say what it changed.
     """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    action: _builtins.str
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        action: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActionTaken: _TypeAlias = ActionTaken  # noqa: Y015
+
+@_typing.final
+class ActionsOffered(_message.Message):
+    """What a seat may do whenever the match waits, whoever is asked; it stands until said anew.
+
+    The first such fact of a seat is written when a card first gives it something to do.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Option]: ...
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        actions: _abc.Iterable[Global___Option] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActionsOffered: _TypeAlias = ActionsOffered  # noqa: Y015
+
+@_typing.final
+class Answered(_message.Message):
+    """A seat answered. What it means for the others is said by the facts that follow."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -313,6 +366,28 @@ class PromptedInSecret(_message.Message):
 Global___PromptedInSecret: _TypeAlias = PromptedInSecret  # noqa: Y015
 
 @_typing.final
+class PromptsWithdrawn(_message.Message):
+    """After an action these open questions are not what is to be asked any more."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROMPT_IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def prompt_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        prompt_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prompt_ids", b"prompt_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PromptsWithdrawn: _TypeAlias = PromptsWithdrawn  # noqa: Y015
+
+@_typing.final
 class SeatTaken(_message.Message):
     """A player sat down and added its own entropy to every roll of the match: either at once, or by a
     commitment to it that EntropyRevealed opens once every seat is taken.
@@ -523,6 +598,7 @@ class MatchState(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     TABLE_FIELD_NUMBER: _builtins.int
     STANDING_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
     match_id: _builtins.str
     game: _builtins.str
     revision: _builtins.int
@@ -554,6 +630,8 @@ class MatchState(_message.Message):
 
     @_builtins.property
     def standing(self) -> _containers.RepeatedCompositeFieldContainer[Global___StandingAnswer]: ...
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatActions]: ...
     def __init__(
         self,
         *,
@@ -578,10 +656,11 @@ class MatchState(_message.Message):
         seed: _builtins.bytes = ...,
         table: _any_pb2.Any | None = ...,
         standing: _abc.Iterable[Global___StandingAnswer] | None = ...,
+        actions: _abc.Iterable[Global___SeatActions] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_timeout_s", b"answer_timeout_s", "commitment", b"commitment", "draws", b"draws", "end_reason", b"end_reason", "expansions", b"expansions", "fact_count", b"fact_count", "game", b"game", "host", b"host", "key_id", b"key_id", "match_id", b"match_id", "options", b"options", "players", b"players", "prompt_count", b"prompt_count", "prompts", b"prompts", "revision", b"revision", "seats", b"seats", "seed", b"seed", "standing", b"standing", "status", b"status", "table", b"table", "winners", b"winners"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "answer_timeout_s", b"answer_timeout_s", "commitment", b"commitment", "draws", b"draws", "end_reason", b"end_reason", "expansions", b"expansions", "fact_count", b"fact_count", "game", b"game", "host", b"host", "key_id", b"key_id", "match_id", b"match_id", "options", b"options", "players", b"players", "prompt_count", b"prompt_count", "prompts", b"prompts", "revision", b"revision", "seats", b"seats", "seed", b"seed", "standing", b"standing", "status", b"status", "table", b"table", "winners", b"winners"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -737,6 +816,31 @@ class Prompt(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__high) -> _WhichOneofReturnType__high | None: ...
 
 Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
+
+@_typing.final
+class SeatActions(_message.Message):
+    """What a seat may do whenever the match waits: at least one action."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Option]: ...
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        actions: _abc.Iterable[Global___Option] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatActions: _TypeAlias = SeatActions  # noqa: Y015
 
 @_typing.final
 class StandingAnswer(_message.Message):
