@@ -92,6 +92,8 @@ class _Play:
             self._prompts += 1
             if self._prompts > PROMPTS_PER_MATCH_MAX:
                 raise LawBroken(f"no end after {PROMPTS_PER_MATCH_MAX} questions")
+            if self._session.actions and self._acts():
+                continue
             prompt = self._next_prompt()
             if self._standing is not None and self._leaves_standing_answer(prompt):
                 continue
@@ -100,6 +102,16 @@ class _Play:
         if self._checks is not None:
             self._checks.at_end(self._session)
         return self._outcome(self._session)
+
+    def _acts(self) -> bool:
+        """A seat does what it may do at any time, whoever is asked."""
+        for each in self._session.actions:
+            bot = self._bots[each.seat]
+            action = bot.act(each.seat, each.actions, self._seen_by(each.seat))
+            if action is not None:
+                self._take(self._session.take_action(each.seat, action))
+                return True
+        return False
 
     def _next_prompt(self) -> Prompt:
         """Questions that are open at the same time are answered in any order."""

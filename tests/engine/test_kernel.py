@@ -452,7 +452,7 @@ def test_evolve_one_by_one_equals_fold() -> None:
 
 def test_fact_types_are_sorted_core_first() -> None:
     tags = [str(each.__struct_config__.tag) for each in fact_types(GAME)]
-    assert tags[:2] == ["answered", "chance_drawn"]
+    assert tags[:2] == ["action_taken", "actions_offered"]
     assert tags[-5:] == sorted(tags[-5:])
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -23,6 +23,7 @@ from engine import (
     AnyGame,
     Fact,
     MatchState,
+    Option,
     Prompt,
     Seat,
     Session,
@@ -57,6 +58,10 @@ class EagerBot:
         if prompt.form == "select" and not prompt.low and wanted:
             prompt = msgspec.structs.replace(prompt, low=1, options=wanted)
         return random_answer(prompt, self._dice)
+
+    def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
+        """Whatever is offered, half of the times."""
+        return self._dice.choice((None, actions[0].id))
 
 
 def open_committed(plan: Plan, number: int) -> tuple[Session, Step]:
@@ -99,6 +104,10 @@ def facts_of(
         views.apply(step.facts, final=False)
         if not session.waiting:
             return tuple(facts)
+        acting = _act(session, bots, views)
+        if acting is not None:
+            step = acting
+            continue
         dice = plan.dice(number, f"order/{len(facts)}")
         prompt = dice.choice(session.waiting)
         if eager and not dice.randrange(_STANDING_ONE_IN):
@@ -108,6 +117,15 @@ def facts_of(
             continue
         answer = bots[prompt.seat].answer(prompt, views.state(prompt.seat))
         step = session.answer(prompt.id, prompt.seat, answer)
+
+
+def _act(session: Session, bots: Mapping[Seat, Bot], views: MatchFold) -> Step | None:
+    """What a seat does at any time, whoever is asked; None: nobody does anything."""
+    for each in session.actions:
+        action = bots[each.seat].act(each.seat, each.actions, views.state(each.seat))
+        if action is not None:
+            return session.take_action(each.seat, action)
+    return None
 
 
 def _plans(game: AnyGame, preset: str, seats: int, wanted: int) -> Iterator[Plan]:

@@ -3,7 +3,10 @@
 import random
 from typing import Protocol
 
-from engine import Answer, MatchState, Prompt
+from engine import Answer, MatchState, Option, Prompt, Seat
+
+# A random bot does what it may do at any time at one look of so many.
+_ACTION_ONE_IN = 4
 
 
 class Bot(Protocol):
@@ -13,12 +16,20 @@ class Bot(Protocol):
         """A legal answer to an open prompt of the bot's seat."""
         ...
 
+    def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
+        """Which of the seat's actions to take now, whoever is asked; None: none."""
+        ...
+
 
 class Advice(Protocol):
     """What makes a greedy bot good at one game."""
 
     def advise(self, prompt: Prompt, state: MatchState) -> Answer | None:
         """The answer to give; None where this advice knows nothing better than chance."""
+        ...
+
+    def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
+        """The action to take now; None: none."""
         ...
 
 
@@ -53,6 +64,10 @@ class RandomBot:
         """A uniformly drawn number of options, number or distribution."""
         return random_answer(prompt, self._dice)
 
+    def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
+        """Now and then any of them."""
+        return None if self._dice.randrange(_ACTION_ONE_IN) else self._dice.choice(actions).id
+
 
 class GreedyBot:
     """Follows the advice for its game; where that says nothing, the prompt's default or chance."""
@@ -65,6 +80,10 @@ class GreedyBot:
         """The advised answer, or any legal one."""
         advised = self._advice.advise(prompt, state)
         return random_answer(prompt, self._dice) if advised is None else advised
+
+    def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
+        """What is advised."""
+        return self._advice.act(seat, actions, state)
 
 
 def seeded(seed: str) -> random.Random:

@@ -7,7 +7,7 @@ opinion about gets its default. Random bots lose to it clearly; strong players d
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from engine import Answer, MatchState, Option, Prompt, check_answer
+from engine import Answer, MatchState, Option, Prompt, Seat, check_answer
 from engine.games.kings.faces import FACES, Face
 from engine.games.kings.state import OUTSIDE, KingsState, Monster
 from services.client.bots.kings_cards import gain_of_purchase, is_free, worth_of_card
@@ -44,6 +44,12 @@ class KingsAdvice:
         if answer is None or check_answer(prompt, answer) is not None:
             return prompt.default
         return answer
+
+    def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
+        """Hearts for energy, when hearts are short."""
+        table = state.table
+        is_short = isinstance(table, KingsState) and table.monster(seat).hearts <= _HEARTS_WORRY
+        return actions[0].id if is_short else None
 
 
 class _Sight:

@@ -165,6 +165,7 @@ class Kit:
         start = msgspec.structs.replace(self._start, round_seat=before)
         match = MatchState(
             game=self.game.id,
+            revision=self.game.revision,
             expansions=self.expansions,
             options=self.options,
             seats=len(start.monsters),
