@@ -18,6 +18,8 @@ from engine import (
 
 Policy = Callable[[Prompt, Random], Answer]
 
+_ACTS = 0.3
+
 
 def random_answer(prompt: Prompt, random: Random) -> Answer:
     """A uniformly chosen number of picks, then uniformly chosen picks; legal by construction."""
@@ -80,7 +82,12 @@ class Match:
         self.facts += self.session.start().facts
 
     def answer_one(self, policy: Policy) -> None:
-        """Answer one of the open prompts, whichever."""
+        """Answer one of the open prompts, whichever; or do what somebody may do at any time."""
+        if self.session.actions and self.random.random() < _ACTS:
+            chosen = self.random.choice(self.session.actions)
+            action = self.random.choice(chosen.actions).id
+            self.facts += self.session.take_action(chosen.seat, action).facts
+            return
         prompt = self.random.choice(self.session.waiting)
         answer = policy(prompt, self.random)
         self.facts += self.session.answer(prompt.id, prompt.seat, answer).facts

@@ -17,7 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import (
+    ActionTaken,
     Answer,
+    Answered,
     ChanceDrawn,
     Fact,
     Hidden,
@@ -220,18 +222,19 @@ def test_the_engine_touches_neither_clock_nor_randomness_nor_the_system(
             monkeypatch.setattr(module, name, forbidden)
     for seed, answers in enumerate(plans):
         match = new_match(seed)
-        for prompt_id, seat, answer in answers:
-            match.session.answer(prompt_id, seat, answer)
+        for seat, said in answers:
+            if isinstance(said, ActionTaken):
+                match.session.take_action(seat, said.action)
+            else:
+                match.session.answer(said.prompt_id, seat, cast("Answer", said.answer))
         assert match.session.state.status == "finished"
 
 
-def _recorded_answers(seed: int) -> list[tuple[str, Seat, Answer]]:
-    from engine import Answered
-
+def _recorded_answers(seed: int) -> list[tuple[Seat, Answered | ActionTaken]]:
     return [
-        (fact.prompt_id, fact.seat, cast("Answer", fact.answer))
+        (fact.seat, fact)
         for fact in finished(seed).facts
-        if isinstance(fact, Answered)
+        if isinstance(fact, Answered | ActionTaken)
     ]
 
 
