@@ -39,6 +39,8 @@ from tests.golden.files import (
 
 FILES = every_file()
 MATCHES_LOW = 40
+# The oldest revision of each game that can still be played: open matches may have begun with it.
+KEPT_FROM = {"king_of_tokyo": 1}
 BYTES_HIGH = 8_000_000
 
 
@@ -66,9 +68,9 @@ def test_it_folds_to_the_recorded_state(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=named)
 def test_the_rules_give_the_same_facts_again(path: Path) -> None:
-    """Only while its revision is the current one: older matches are kept for folding."""
+    """As long as the rules have the branches of its revision: even older matches only fold."""
     golden = read(path)
-    if golden.header.revision == find_game(golden.header.game).revision:
+    if golden.header.revision >= KEPT_FROM[golden.header.game]:
         Session.verify_rules(golden.facts())
 
 

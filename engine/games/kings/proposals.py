@@ -173,7 +173,9 @@ class EnergyAtRisk(msgspec.Struct, frozen=True, gc=False):
 
 
 class EndWindow(msgspec.Struct, frozen=True, gc=False):
-    """The turn is about to end, nothing of its end has happened yet."""
+    """The turn is about to end, nothing of its end has happened yet. Of use in revision 1 only,
+    before there were actions at any time.
+    """
 
     seat: Seat
 

@@ -40,10 +40,12 @@ class Kit:
         preset: str = "online",
         game: Game[KingsState] | None = None,
         expansions: tuple[str, ...] = (),
+        revision: int = 0,
         **options: str,
     ) -> None:
         self.game = game or cast("Game[KingsState]", find_game("king_of_tokyo"))
         self.expansions = expansions
+        self.revision = revision or self.game.revision
         self.options = self.game.resolve_options(preset, options)
         monsters = tuple(Monster(seat=Seat(seat), place="outside") for seat in range(1, seats + 1))
         self._start = TokyoState(
@@ -165,7 +167,7 @@ class Kit:
         start = msgspec.structs.replace(self._start, round_seat=before)
         match = MatchState(
             game=self.game.id,
-            revision=self.game.revision,
+            revision=self.revision,
             expansions=self.expansions,
             options=self.options,
             seats=len(start.monsters),

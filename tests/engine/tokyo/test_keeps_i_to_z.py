@@ -405,21 +405,24 @@ def test_rapid_healing_in_the_nick_of_time() -> None:
     assert not kit.at(A).alive
 
 
-def test_rapid_healing_at_leisure() -> None:
-    kit = Kit().monster(A, place=CITY, hearts=5, energy=5, holds=["rapid_healing"])
+def test_rapid_healing_at_the_end_of_the_turn_in_the_first_revision() -> None:
+    """Later it is no question but an action at any time (NOTES 1.13), which no bench runs."""
+    kit = Kit(revision=1).monster(A, place=CITY, hearts=5, energy=5, holds=["rapid_healing"])
     kit.turn(A, "112233", before_end=["rapid_healing", "rapid_healing"])
     assert (kit.at(A).hearts, kit.at(A).energy) == (7, 1)
+    kit = Kit(revision=1).monster(A, hearts=5, place=CITY, holds=["metamorph", "rapid_healing"])
+    kit.turn(A, "112233", metamorph__sell=[["metamorph"]], before_end="rapid_healing")
+    assert (kit.at(A).hearts, kit.at(A).energy) == (6, 1)
+    kit = Kit().monster(A, place=CITY, hearts=5, energy=5, holds=["rapid_healing"])
+    assert "before_end" not in kit.turn(A, "112233").kinds
 
 
-def test_rapid_healing_before_the_energy_is_taken_and_after_a_sale() -> None:
-    """NOTES 1.13: at any time, asked where it can make a difference."""
+def test_rapid_healing_before_the_energy_is_taken() -> None:
+    """NOTES 1.13: nobody waits between the purchase and the storm, so its owner is asked."""
     kit = Kit().monster(A, energy=6).market("vast_storm")
     kit.monster(B, place=CITY, hearts=5, energy=5, holds=["rapid_healing"])
     kit.turn(A, "112233", buy="vast_storm", before_energy_loss=["rapid_healing"])
     assert (kit.at(B).hearts, kit.at(B).energy) == (6, 2)
-    kit = Kit().monster(A, hearts=5, place=CITY, holds=["metamorph", "rapid_healing"])
-    kit.turn(A, "112233", metamorph__sell=[["metamorph"]], before_end="rapid_healing")
-    assert (kit.at(A).hearts, kit.at(A).energy) == (6, 1)
 
 
 def test_regeneration_adds_one_per_gain() -> None:

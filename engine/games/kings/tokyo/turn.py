@@ -348,7 +348,9 @@ async def end_turn(table: KingTable, seat: Seat) -> None:
 
 
 async def _sell(table: KingTable, seat: Seat) -> None:
-    """The last chance for actions that fit at any time, once more when sales brought energy."""
+    """Sales; in the first revision also the last chance for what fits at any time, before them and
+    once more when they brought energy.
+    """
     if not table.state.monster(seat).alive:
         return
     await table.offer(EndWindow(seat), "before_end")
