@@ -19,12 +19,14 @@ from typing import Final
 import msgspec
 
 from engine import (
+    ActionTaken,
     Answer,
     AnyGame,
     Fact,
     MatchState,
     Option,
     Prompt,
+    PromptsWithdrawn,
     Seat,
     Session,
     Step,
@@ -200,6 +202,23 @@ def record_committed(game: AnyGame) -> None:
     write_contents(game)
 
 
+def record_acting(game: AnyGame) -> None:
+    """Record two matches in which seats often act at any time and change what is asked."""
+    for seats in (3, 4):
+        path = path_of(game, "acting", seats, 1)
+        if path.exists():
+            continue
+        (plan,) = _plans(game, "", seats, 1)
+        matches = [facts_of(plan, number, eager=True) for number in range(1, _CANDIDATES + 1)]
+        best = max(matches, key=_acts)
+        write(path, golden_of(game, best, preset=plan.preset, bots=("eager",) * seats))
+    write_contents(game)
+
+
+def _acts(facts: Iterable[Fact]) -> int:
+    return sum(isinstance(fact, ActionTaken | PromptsWithdrawn) for fact in facts)
+
+
 def main(arguments: list[str]) -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.golden.record", description=__doc__)
@@ -212,6 +231,7 @@ def main(arguments: list[str]) -> None:
     game = find_game(chosen.game)
     if not chosen.committed:
         record(game, chosen.matches_per_table)
+        record_acting(game)
     record_committed(game)
 
 
