@@ -97,8 +97,9 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """The command that led to a commit.
 
     `digest` is the SHA-256 of the request's content, `answer` a serialised
-    ``diceledger.match.v1.Answer``, `seat` 0 where no seat is concerned, `command` one of
-    create, join, start, answer, timeout.
+    ``diceledger.match.v1.Answer`` (of an action: the selection of what was taken), `seat` 0 where
+    no seat is concerned, `command` one of create, join, reveal, start, answer, timeout, action,
+    standing, abandon.
     """
 
     request_id: str

@@ -1,10 +1,11 @@
-"""Questions, answers and games between the engine's structs and ``diceledger.match.v1``.
+"""Questions, answers, actions and games between the engine's structs and ``diceledger.match.v1``.
 
 The engine knows forms and ids; on the wire a question carries its words as well, in the language
 of the one who is asked. Whether an answer is legal is the engine's business; here it is only
 checked that it is an answer at all.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from diceledger.match.v1 import match_pb2
@@ -18,7 +19,9 @@ from engine import (
     PromptId,
     Refusal,
     Seat,
+    Words,
     describe_prompt,
+    find_game,
 )
 
 _FORMS: Final[dict[Form, match_pb2.PromptForm.ValueType]] = {
@@ -133,6 +136,23 @@ def answer_from_wire(wire: match_pb2.Answer) -> Answer:
         case _:
             detail = "one of selection, number and allocation is wanted"
             raise Refusal("ILLEGAL_ANSWER", "answer", detail=detail)
+
+
+def actions_to_wire(
+    match: MatchState, actions: Sequence[Option], locale: str = "en"
+) -> list[match_pb2.Action]:
+    """What a seat may do at any time, in words of `locale`."""
+    if not actions:
+        return []
+    words = Words(find_game(match.game), match, locale)
+    return [
+        match_pb2.Action(
+            action=option.id,
+            subject=option.subject,
+            label=words.label(option.id, option.subject),
+        )
+        for option in actions
+    ]
 
 
 def game_to_wire(game: AnyGame, locale: str = "en") -> match_pb2.GameInfo:

@@ -65,6 +65,12 @@ _ROWS: Final = (
         "这个问题已经关闭，请重新查看牌局。",
     ),
     Reason(
+        "ACTION_NOT_OFFERED",
+        StatusCode.ABORTED,
+        "Your seat cannot do this now; look at the match again.",
+        "你的座位现在不能这样做，请重新查看牌局。",
+    ),
+    Reason(
         "NOT_APPLIED",
         StatusCode.ABORTED,
         "The command was not applied; sending it again is safe.",

@@ -29,6 +29,8 @@ from google.protobuf.message import DecodeError
 
 from diceledger.match.v1 import match_pb2
 from engine import (
+    ActionTaken,
+    Answer,
     Answered,
     ChanceDrawn,
     ChanceDrawnInSecret,
@@ -60,6 +62,9 @@ from services.common.prompts_wire import answer_from_wire
 
 CheckName = Literal["chain", "admission", "rules", "dice", "read_model", "file", "origin"]
 _SHOWN_MAX: Final = 300
+_COMMANDS: Final = frozenset(
+    ("create", "join", "reveal", "start", "answer", "timeout", "action", "standing", "abandon")
+)
 
 
 class CheckStatus(StrEnum):
@@ -416,15 +421,14 @@ def _check_cause(at: int, cause: Cause, fact: Fact, people: dict[int, str]) -> N
             who = people.get(0, "")
         case "answer" | "timeout", Answered():
             who = _check_answer(at, cause, fact, people)
+        case "action", ActionTaken():
+            who = _check_action(at, cause, fact, people)
         case "standing", StandingAnswerSet() | StandingAnswerDropped():
             who = _check_standing(at, cause, fact, people)
         case "abandon", SeedRevealed():
             # When time is over the process ends a lobby, else its host.
             who = cause.actor if cause.how is How.TIMEOUT else people.get(0, "")
-        case (
-            "create" | "join" | "reveal" | "start" | "answer" | "timeout" | "standing" | "abandon",
-            _,
-        ):
+        case _ if cause.command in _COMMANDS:
             tag = str(type(fact).__struct_config__.tag)
             raise _Fault(at, f"its cause is {cause.command!r}, and it begins with {tag!r}")
         case _:
@@ -440,10 +444,7 @@ def _check_standing(
     """What was set is what the cause holds; return who might set it."""
     if fact.seat != cause.seat:
         raise _Fault(at, f"it is of seat {fact.seat}, its cause of seat {cause.seat}")
-    try:
-        said = answer_from_wire(match_pb2.Answer.FromString(cause.answer)) if cause.answer else None
-    except (DecodeError, Refusal) as error:
-        raise _Fault(at, "the answer in its cause cannot be read") from error
+    said = _said(at, cause) if cause.answer else None
     standing = fact.standing if isinstance(fact, StandingAnswerSet) else None
     if (None if standing is None else getattr(standing, "answer", None)) != said:
         raise _Fault(at, "the answer in its cause is not the one that was recorded")
@@ -454,14 +455,27 @@ def _check_answer(at: int, cause: Cause, fact: Answered, people: dict[int, str])
     """The answer is the one that the cause holds; return who might give it."""
     if (fact.seat, fact.prompt_id) != (cause.seat, cause.prompt_id):
         raise _Fault(at, f"seat {fact.seat} answers {fact.prompt_id}, its cause is about another")
-    try:
-        said = answer_from_wire(match_pb2.Answer.FromString(cause.answer))
-    except (DecodeError, Refusal) as error:
-        raise _Fault(at, "the answer in its cause cannot be read") from error
-    if said != fact.answer:
+    if _said(at, cause) != fact.answer:
         raise _Fault(at, "the answer in its cause is not the one that was recorded")
     # When time is over the process answers, by the default.
     return cause.actor if cause.how is How.TIMEOUT else people.get(fact.seat, "")
+
+
+def _check_action(at: int, cause: Cause, fact: ActionTaken, people: dict[int, str]) -> str:
+    """The action is the one that the cause holds; return who might take it."""
+    if fact.seat != cause.seat:
+        raise _Fault(at, f"seat {fact.seat} acts, its cause is of seat {cause.seat}")
+    if _said(at, cause) != Answer(picks=(fact.action,)):
+        raise _Fault(at, "the action in its cause is not the one that was recorded")
+    return people.get(fact.seat, "")
+
+
+def _said(at: int, cause: Cause) -> Answer:
+    """What the caller answered, set or took."""
+    try:
+        return answer_from_wire(match_pb2.Answer.FromString(cause.answer))
+    except (DecodeError, Refusal) as error:
+        raise _Fault(at, "the answer in its cause cannot be read") from error
 
 
 # -- rules ----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, assert_never
 from diceledger.match.v1 import match_pb2
 from engine import (
     Answer,
+    Form,
     Prompt,
     PromptId,
     Refusal,
@@ -99,6 +100,14 @@ class Submit(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakeAction(Command):
+    """Do what the seat may do at any time."""
+
+    action: str
+    request: match_pb2.TakeActionRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetStanding(Command):
     """Answer the seat's prompts of a kind so from now on; no answer: ask again."""
 
@@ -127,9 +136,10 @@ class ExpireLobby(Command):
     """End a match that has not begun: the time is over. Comes from the process itself."""
 
 
-PlayerCommand = Create | Join | Reveal | Start | Submit | SetStanding | Abandon
-# Those on matches that are there already.
-LaterCommand = Join | Reveal | Start | Submit | SetStanding | Abandon | Expire | ExpireLobby
+# Of players, on matches that are there already.
+LaterPlayerCommand = Join | Reveal | Start | Submit | TakeAction | SetStanding | Abandon
+PlayerCommand = Create | LaterPlayerCommand
+LaterCommand = LaterPlayerCommand | Expire | ExpireLobby
 AnyCommand = Create | LaterCommand
 
 
@@ -148,6 +158,8 @@ def name_of(command: AnyCommand) -> str:
             return "answer"
         case Expire():
             return "timeout"
+        case TakeAction():
+            return "action"
         case SetStanding():
             return "standing"
         case Abandon() | ExpireLobby():
@@ -276,6 +288,21 @@ def read_submit(request: match_pb2.SubmitAnswerRequest, caller: Caller) -> Submi
         digest=_digest("answer", match_id, request.prompt_id, *_said(answer)),
         prompt_id=request.prompt_id,
         answer=answer,
+        request=request,
+    )
+
+
+def read_take(request: match_pb2.TakeActionRequest, caller: Caller) -> TakeAction:
+    """Check a TakeActionRequest, as far as that is possible without knowing the match."""
+    request_id = _request_id(request.request_id)
+    match_id = checked_match_id(request.match_id)
+    _text("action", request.action, "ACTION_NOT_OFFERED")
+    return TakeAction(
+        match_id=match_id,
+        actor=caller.subject,
+        request_id=request_id,
+        digest=_digest("action", match_id, request.action),
+        action=request.action,
         request=request,
     )
 
@@ -456,6 +483,10 @@ def decide(session: Session, command: LaterCommand, seat: int) -> Decision:
             prompt = command.prompt
             step = session.answer(prompt.id, prompt.seat, prompt.default)
             return Decision(step, _cause(command, prompt.seat))
+        case TakeAction():
+            if not seat:
+                raise refuse("NOT_A_PLAYER")
+            return Decision(session.take_action(Seat(seat), command.action), _cause(command, seat))
         case SetStanding():
             if not seat:
                 raise refuse("NOT_A_PLAYER")
@@ -481,9 +512,9 @@ def _cause(command: AnyCommand, seat: int) -> Cause:
         answer = command.request.answer.SerializeToString(deterministic=True)
     elif isinstance(command, Expire):
         how, prompt_id = How.TIMEOUT, command.prompt.id
-        answer = answer_to_wire(command.prompt.default, command.prompt.form).SerializeToString(
-            deterministic=True
-        )
+        answer = _encoded(command.prompt.default, command.prompt.form)
+    elif isinstance(command, TakeAction):
+        how, answer = How.ANSWER, _encoded(Answer(picks=(command.action,)))
     elif isinstance(command, SetStanding):
         answer = command.request.answer.SerializeToString(deterministic=True)
     elif isinstance(command, ExpireLobby):
@@ -498,3 +529,7 @@ def _cause(command: AnyCommand, seat: int) -> Cause:
         digest=command.digest,
         command=name_of(command),
     )
+
+
+def _encoded(answer: Answer, form: Form | None = None) -> bytes:
+    return answer_to_wire(answer, form).SerializeToString(deterministic=True)

@@ -25,6 +25,7 @@ from services.match.commands import (
     SetStanding,
     Start,
     Submit,
+    TakeAction,
 )
 from services.match.outcomes import Applied
 from services.match.watch import RemoteFeed, passed_on
@@ -110,6 +111,8 @@ class Forwarder:
                     return _applied((await stub.StartMatch(command.request, **options)).receipt)
                 case Submit():
                     return _applied((await stub.SubmitAnswer(command.request, **options)).receipt)
+                case TakeAction():
+                    return _applied((await stub.TakeAction(command.request, **options)).receipt)
                 case SetStanding():
                     done = await stub.SetStandingAnswer(command.request, **options)
                     return _applied(done.receipt)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from diceledger.match.v1 import match_pb2
-from engine import MatchCreated, Prompt, Session, commitment, derive_seed
+from engine import MatchCreated, Option, Prompt, SeatActions, Session, commitment, derive_seed
 from services.common.commits import ParsedCommit
 from services.common.keys import KeyRing
 from services.match.wire import encode_update
@@ -38,6 +38,7 @@ class LiveMatch:
 
     __slots__ = (
         "_encoded",
+        "actions",
         "commits",
         "listeners",
         "match_id",
@@ -60,9 +61,10 @@ class LiveMatch:
         # Sequence of the commit that started the match; 0 in the lobby.
         self.started_at = 0
         # None until a command or a player's watch needs it. While a command is being decided the
-        # session is ahead of the commits; `waiting` never is.
+        # session is ahead of the commits; `waiting` and `actions` never are.
         self.session: Session | None = None
         self.waiting: tuple[Prompt, ...] = ()
+        self.actions: tuple[SeatActions, ...] = ()
         self.listeners: set[Listener] = set()
         self._encoded: dict[tuple[int, int], bytes] = {}
 
@@ -107,11 +109,13 @@ class LiveMatch:
         """The commit that brought the session to where it is was admitted."""
         self.session = session
         self.waiting = session.waiting
+        self.actions = session.actions
 
     def drop_session(self) -> None:
         """Throw the session away; it is rebuilt when it is needed again."""
         self.session = None
         self.waiting = ()
+        self.actions = ()
 
     def open_session(self, keys: KeyRing) -> Session:
         """The session as of the newest commit, rebuilt from the commits when there is none.
@@ -133,10 +137,14 @@ class LiveMatch:
         assert self.session is not None
         return self.session
 
+    def actions_of(self, seat: int) -> tuple[Option, ...]:
+        """What a seat may do at any time, as of the newest commit."""
+        return next((each.actions for each in self.actions if each.seat == seat), ())
+
     # -- for watchers -----------------------------------------------------------------------------
 
     def update(self, sequence: int, subject: str) -> bytes:
-        """The commit as the subject may see it now: an encoded Update without `live`, `prompts`."""
+        """The commit as the subject may see it now: an encoded Update without what only it sees."""
         everything = self.finished
         commit = self.commits[sequence - 1]
         viewer = -1 if everything else self.seats.get(subject, 0)

@@ -45,6 +45,7 @@ from services.match.commands import (
     expire_lobby,
     name_of,
 )
+from services.match.deadlines import next_deadline_ms
 from services.match.limits import Limits
 from services.match.live_match import Frozen, LiveMatch, chain_of
 from services.match.memory import Memory
@@ -461,19 +462,17 @@ class PartitionOwner:
         )
 
     def _deadline_ms(self, session: Session, decision: Decision, match: LiveMatch) -> int:
-        """When open prompts are answered by default, or the lobby is abandoned; 0: never.
-
-        A step that asks nothing new gives nobody more time.
-        """
-        state, waiting, last = session.state, decision.step.waiting, match.commits[-1]
+        """When open prompts are answered by default, or the lobby is abandoned; 0: never."""
+        state = session.state
         if state.status == "lobby":
             return _now_ms() + round(self._parts.limits.lobby_s * 1000)
-        if not state.answer_timeout_s or not waiting:
-            return 0
-        known = {prompt.id for prompt in match.waiting}
-        if last.deadline_ms and all(prompt.id in known for prompt in waiting):
-            return last.deadline_ms
-        return _now_ms() + state.answer_timeout_s * 1000
+        return next_deadline_ms(
+            decision.step,
+            match.waiting,
+            match.commits[-1].deadline_ms,
+            now_ms=_now_ms(),
+            timeout_s=state.answer_timeout_s,
+        )
 
     async def _append(self, commit: ParsedCommit, session: Session) -> int:
         assert session.facts == commit.first_fact + commit.fact_count, (

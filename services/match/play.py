@@ -1,7 +1,7 @@
 """The fast path: one two-way stream for many matches; answers in, replies and updates out.
 
-One task writes: replies first, then what the watches have, in turns. One task reads. Answers take
-the very same way as SubmitAnswer's.
+One task writes: replies first, then what the watches have, in turns. One task reads. Answers, and
+actions, take the very same way as those of SubmitAnswer and TakeAction.
 """
 
 import asyncio
@@ -14,9 +14,10 @@ from typing import Any, Final, Protocol
 from google.rpc import status_pb2
 
 from diceledger.match.v1 import match_pb2
+from services.common.auth import Caller
 from services.common.errors import ApiError, incident, refuse, to_status
 from services.common.metrics import Metrics
-from services.match.commands import PlayerCommand, checked_match_id, read_submit
+from services.match.commands import PlayerCommand, checked_match_id, read_submit, read_take
 from services.match.forward import Origin
 from services.match.limits import TEXT_MAX, Limits
 from services.match.outcomes import Applied, Outcome
@@ -122,27 +123,31 @@ class PlayStream:
             await self._room.wait()
         match request.WhichOneof("request"):
             case "submit":
-                self._submit(request.submit)
+                submit = request.submit
+                self._command("answer", submit.request_id, partial(read_submit, submit))
+            case "take":
+                take = request.take
+                self._command("action", take.request_id, partial(read_take, take))
             case "watch":
                 self._watch(request.watch)
             case "unwatch":
                 self._unwatch(request.unwatch.match_id)
             case _:
-                raise refuse("BAD_REQUEST", "A PlayRequest holds submit, watch or unwatch.")
+                raise refuse("BAD_REQUEST", "A PlayRequest holds submit, take, watch or unwatch.")
 
     def _unsaid(self) -> int:
         """How many requests have no answer yet that was taken off our hands."""
         return self._in_flight + len(self._opening) + len(self._replies)
 
-    def _submit(self, request: match_pb2.SubmitAnswerRequest) -> None:
+    def _command(self, name: str, request_id: str, read: Callable[[Caller], PlayerCommand]) -> None:
         try:
-            command = read_submit(request, self._origin.caller)
+            command = read(self._origin.caller)
         except ApiError as error:
-            self._node.metrics.command("answer", error.reason)
-            self._reply(request.request_id, error)
+            self._node.metrics.command(name, error.reason)
+            self._reply(request_id, error)
             return
         self._in_flight += 1
-        self._node.submit(command, self._origin, partial(self._done, request.request_id))
+        self._node.submit(command, self._origin, partial(self._done, request_id))
 
     def _done(self, request_id: str, outcome: Outcome) -> None:
         self._in_flight -= 1

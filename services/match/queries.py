@@ -5,12 +5,12 @@ import hashlib
 from typing import Final
 
 from diceledger.match.v1 import match_pb2
-from engine import MatchState, catalogue, decode_state
+from engine import MatchState, Seat, catalogue, decode_state
 from services.common.auth import Caller
 from services.common.errors import Locale, refuse
 from services.common.factcodec import state_to_any
 from services.common.log import Position
-from services.common.prompts_wire import game_to_wire, prompt_to_wire
+from services.common.prompts_wire import actions_to_wire, game_to_wire, prompt_to_wire
 from services.common.viewpages import BadPageToken
 from services.common.views import (
     MatchRow,
@@ -131,6 +131,7 @@ def _match(row: MatchRow, caller: Caller, locale: Locale) -> match_pb2.GetMatchR
         # The view is the canonical encoding itself.
         state_hash=hashlib.sha256(encoded).digest(),
         prompts=_prompts(state, seat, locale, row.summary.deadline_ms),
+        actions=actions_to_wire(state, state.actions_of(Seat(seat)), locale),
     )
 
 

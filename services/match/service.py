@@ -19,6 +19,7 @@ from services.match.commands import (
     read_standing,
     read_start,
     read_submit,
+    read_take,
 )
 from services.match.forward import Origin, hops_of
 from services.match.outcomes import Applied, Outcome
@@ -58,6 +59,7 @@ class MatchServicer:
             "RevealEntropy": (self.reveal_entropy, match_pb2.RevealEntropyRequest),
             "StartMatch": (self.start_match, match_pb2.StartMatchRequest),
             "SubmitAnswer": (self.submit_answer, match_pb2.SubmitAnswerRequest),
+            "TakeAction": (self.take_action, match_pb2.TakeActionRequest),
             "SetStandingAnswer": (self.set_standing_answer, match_pb2.SetStandingAnswerRequest),
             "AbandonMatch": (self.abandon_match, match_pb2.AbandonMatchRequest),
             "GetMatch": (self.get_match, match_pb2.GetMatchRequest),
@@ -135,6 +137,15 @@ class MatchServicer:
         command = self._read("answer", lambda: read_submit(request, origin.caller))
         applied = await self._run(command, origin)
         return match_pb2.SubmitAnswerResponse(receipt=applied.receipt())
+
+    async def take_action(
+        self, request: match_pb2.TakeActionRequest, context: Any
+    ) -> match_pb2.TakeActionResponse:
+        """See the proto."""
+        origin = _origin(context)
+        command = self._read("action", lambda: read_take(request, origin.caller))
+        applied = await self._run(command, origin)
+        return match_pb2.TakeActionResponse(receipt=applied.receipt())
 
     async def set_standing_answer(
         self, request: match_pb2.SetStandingAnswerRequest, context: Any

@@ -15,10 +15,10 @@ import grpc.aio
 
 from diceledger.match.v1 import match_pb2
 from services.common.errors import REASONS, ApiError, Locale, parse_error, refuse
-from services.common.prompts_wire import prompt_to_wire
+from services.common.prompts_wire import actions_to_wire, prompt_to_wire
 from services.match.live_match import LiveMatch
 from services.match.partition import PartitionOwner
-from services.match.wire import LIVE, encode_prompts, unwrap_watch_response
+from services.match.wire import LIVE, encode_own, unwrap_watch_response
 
 _logger = logging.getLogger(__name__)
 
@@ -109,10 +109,10 @@ class LocalFeed:
         if self._live:
             update += LIVE
         if is_newest and not self._match.finished:
-            update += self._prompts()
+            update += self._own()
         return update
 
-    def _prompts(self) -> bytes:
+    def _own(self) -> bytes:
         match = self._match
         seat = match.seats.get(self._subject, 0)
         if not seat or not match.started_at:
@@ -123,13 +123,12 @@ class LocalFeed:
             # A frozen match can still be looked at.
             return b""
         deadline_ms = match.commits[-1].deadline_ms
-        return encode_prompts(
-            [
-                prompt_to_wire(state, prompt, self._locale, deadline_ms=deadline_ms)
-                for prompt in match.waiting
-                if prompt.seat == seat
-            ]
-        )
+        prompts = [
+            prompt_to_wire(state, prompt, self._locale, deadline_ms=deadline_ms)
+            for prompt in match.waiting
+            if prompt.seat == seat
+        ]
+        return encode_own(prompts, actions_to_wire(state, match.actions_of(seat), self._locale))
 
     def close(self) -> None:
         """See Feed."""

@@ -1,8 +1,8 @@
 """Updates as bytes: encoded once for each commit and viewer, however many watch it.
 
 A serialised protobuf message is the concatenation of its fields, so what differs from watcher to
-watcher (`live`, `prompts`) is appended to what was encoded before, and the envelope of the
-stream's response is put around it. Tests compare the bytes with what protobuf itself makes.
+watcher (`live`, `prompts`, `actions`) is appended to what was encoded before, and the envelope of
+the stream's response is put around it. Tests compare the bytes with what protobuf itself makes.
 """
 
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ def encode_update(
     ).SerializeToString()
 
 
-def encode_prompts(prompts: Sequence[match_pb2.Prompt]) -> bytes:
-    """The part of an Update that holds the viewer's open prompts."""
-    return match_pb2.Update(prompts=prompts).SerializeToString()
+def encode_own(prompts: Sequence[match_pb2.Prompt], actions: Sequence[match_pb2.Action]) -> bytes:
+    """The part of an Update that holds the viewer's open prompts, and what it may do."""
+    return match_pb2.Update(prompts=prompts, actions=actions).SerializeToString()
 
 
 def watch_response(update: bytes) -> bytes:

@@ -14,7 +14,7 @@ from services.common.redaction import check_redacted_chain, redact_commit, resto
 from services.match.watch import LocalFeed
 from services.match.wire import (
     LIVE,
-    encode_prompts,
+    encode_own,
     play_response,
     unwrap_watch_response,
     watch_response,
@@ -257,6 +257,7 @@ async def test_limits_of_watchers(log: SqliteLog) -> None:
 def test_updates_as_bytes() -> None:
     """What is put together by hand is what protobuf itself makes."""
     prompts = [match_pb2.Prompt(prompt_id="p1", seat=2), match_pb2.Prompt(prompt_id="p2")]
+    actions = [match_pb2.Action(action="use:3")]
     for size in (0, 1, 100, 127, 128, 20_000):
         base = match_pb2.Update(
             match_id="m", sequence=3, commit=commit_pb2.RedactedCommit(hash=bytes(size))
@@ -265,7 +266,8 @@ def test_updates_as_bytes() -> None:
         whole.CopyFrom(base)
         whole.live = True
         whole.prompts.extend(prompts)
-        encoded = base.SerializeToString() + LIVE + encode_prompts(prompts)
+        whole.actions.extend(actions)
+        encoded = base.SerializeToString() + LIVE + encode_own(prompts, actions)
         watched = watch_response(encoded)
         assert match_pb2.WatchMatchResponse.FromString(watched).update == whole
         assert match_pb2.PlayResponse.FromString(play_response(encoded)).update == whole

@@ -55,7 +55,7 @@ class _CauseKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CauseKind.V
     DESCRIPTOR: _descriptor.EnumDescriptor
     CAUSE_KIND_UNSPECIFIED: _CauseKind.ValueType  # 0
     CAUSE_KIND_ANSWER: _CauseKind.ValueType  # 1
-    """A player answered a prompt."""
+    """A player answered a prompt, or took an action."""
     CAUSE_KIND_TIMEOUT: _CauseKind.ValueType  # 2
     """The time to answer was over; the default was taken."""
     CAUSE_KIND_HOST: _CauseKind.ValueType  # 3
@@ -67,7 +67,7 @@ class CauseKind(_CauseKind, metaclass=_CauseKindEnumTypeWrapper): ...
 
 CAUSE_KIND_UNSPECIFIED: CauseKind.ValueType  # 0
 CAUSE_KIND_ANSWER: CauseKind.ValueType  # 1
-"""A player answered a prompt."""
+"""A player answered a prompt, or took an action."""
 CAUSE_KIND_TIMEOUT: CauseKind.ValueType  # 2
 """The time to answer was over; the default was taken."""
 CAUSE_KIND_HOST: CauseKind.ValueType  # 3
@@ -302,10 +302,10 @@ class Cause(_message.Message):
     """0 where no seat is concerned."""
     prompt_id: _builtins.str
     answer: _builtins.bytes
-    """A serialised diceledger.match.v1.Answer."""
+    """A serialised diceledger.match.v1.Answer; of an action the selection of what was taken."""
     how: Global___CauseKind.ValueType
     command: _builtins.str
-    """create, join, reveal, start, answer, timeout, standing, abandon"""
+    """create, join, reveal, start, answer, timeout, action, standing, abandon"""
     def __init__(
         self,
         *,

@@ -497,6 +497,52 @@ class SubmitAnswerResponse(_message.Message):
 Global___SubmitAnswerResponse: _TypeAlias = SubmitAnswerResponse  # noqa: Y015
 
 @_typing.final
+class TakeActionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    MATCH_ID_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    match_id: _builtins.str
+    action: _builtins.str
+    """Action.action of an action that the seat is offered now."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        match_id: _builtins.str = ...,
+        action: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "match_id", b"match_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeActionRequest: _TypeAlias = TakeActionRequest  # noqa: Y015
+
+@_typing.final
+class TakeActionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIPT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def receipt(self) -> Global___Receipt: ...
+    def __init__(
+        self,
+        *,
+        receipt: Global___Receipt | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeActionResponse: _TypeAlias = TakeActionResponse  # noqa: Y015
+
+@_typing.final
 class SetStandingAnswerRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -762,6 +808,36 @@ class PromptOption(_message.Message):
 Global___PromptOption: _TypeAlias = PromptOption  # noqa: Y015
 
 @_typing.final
+class Action(_message.Message):
+    """What a seat may do whenever the match waits, in anybody's turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTION_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    action: _builtins.str
+    """For TakeAction."""
+    subject: _builtins.str
+    """What the action is about, for programs: "use:rapid_healing"."""
+    label: _builtins.str
+    """What the action is, for people, in the caller's language."""
+    def __init__(
+        self,
+        *,
+        action: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        label: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "label", b"label", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Action: _TypeAlias = Action  # noqa: Y015
+
+@_typing.final
 class SeatInfo(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -863,6 +939,7 @@ class GetMatchResponse(_message.Message):
     STATE_HASH_FIELD_NUMBER: _builtins.int
     PROMPTS_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
     viewer_seat: _builtins.int
     """The caller's seat; 0 for spectators."""
     state_hash: _builtins.bytes
@@ -879,6 +956,10 @@ class GetMatchResponse(_message.Message):
     def prompts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Prompt]:
         """Open prompts of the caller's seat."""
 
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Action]:
+        """What the caller's seat may do now, whoever is asked."""
+
     def __init__(
         self,
         *,
@@ -888,10 +969,11 @@ class GetMatchResponse(_message.Message):
         state_hash: _builtins.bytes = ...,
         prompts: _abc.Iterable[Global___Prompt] | None = ...,
         position: _builtins.str = ...,
+        actions: _abc.Iterable[Global___Action] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "prompts", b"prompts", "state", b"state", "state_hash", b"state_hash", "summary", b"summary", "viewer_seat", b"viewer_seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "position", b"position", "prompts", b"prompts", "state", b"state", "state_hash", b"state_hash", "summary", b"summary", "viewer_seat", b"viewer_seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1005,6 +1087,7 @@ class Update(_message.Message):
     PROMPTS_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     LIVE_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
     match_id: _builtins.str
     sequence: _builtins.int
     status: Global___MatchStatus.ValueType
@@ -1016,6 +1099,10 @@ class Update(_message.Message):
     def prompts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Prompt]:
         """Open prompts of the caller's seat, as of the newest commit; empty in commits that are caught up on."""
 
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Action]:
+        """What the caller's seat may do now, whoever is asked; as `prompts`, of the newest commit only."""
+
     def __init__(
         self,
         *,
@@ -1025,10 +1112,11 @@ class Update(_message.Message):
         prompts: _abc.Iterable[Global___Prompt] | None = ...,
         status: Global___MatchStatus.ValueType = ...,
         live: _builtins.bool = ...,
+        actions: _abc.Iterable[Global___Action] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "live", b"live", "match_id", b"match_id", "prompts", b"prompts", "sequence", b"sequence", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "commit", b"commit", "live", b"live", "match_id", b"match_id", "prompts", b"prompts", "sequence", b"sequence", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1041,24 +1129,28 @@ class PlayRequest(_message.Message):
     SUBMIT_FIELD_NUMBER: _builtins.int
     WATCH_FIELD_NUMBER: _builtins.int
     UNWATCH_FIELD_NUMBER: _builtins.int
+    TAKE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def submit(self) -> Global___SubmitAnswerRequest: ...
     @_builtins.property
     def watch(self) -> Global___WatchMatchRequest: ...
     @_builtins.property
     def unwatch(self) -> Global___UnwatchMatch: ...
+    @_builtins.property
+    def take(self) -> Global___TakeActionRequest: ...
     def __init__(
         self,
         *,
         submit: Global___SubmitAnswerRequest | None = ...,
         watch: Global___WatchMatchRequest | None = ...,
         unwatch: Global___UnwatchMatch | None = ...,
+        take: Global___TakeActionRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request", "submit", b"submit", "unwatch", b"unwatch", "watch", b"watch"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request", "submit", b"submit", "take", b"take", "unwatch", b"unwatch", "watch", b"watch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request", b"request", "submit", b"submit", "unwatch", b"unwatch", "watch", b"watch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request", b"request", "submit", b"submit", "take", b"take", "unwatch", b"unwatch", "watch", b"watch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["submit", "watch", "unwatch"]  # noqa: Y015
+    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["submit", "watch", "unwatch", "take"]  # noqa: Y015
     _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...
 
@@ -1117,7 +1209,7 @@ Global___PlayResponse: _TypeAlias = PlayResponse  # noqa: Y015
 
 @_typing.final
 class PlayReply(_message.Message):
-    """The reply to one submitted answer."""
+    """The reply to one submitted answer, or to one action taken."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -67,6 +67,11 @@ class MatchServiceStub:
                 request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerRequest.SerializeToString,
                 response_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerResponse.FromString,
                 _registered_method=True)
+        self.TakeAction = channel.unary_unary(
+                '/diceledger.match.v1.MatchService/TakeAction',
+                request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.TakeActionRequest.SerializeToString,
+                response_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.TakeActionResponse.FromString,
+                _registered_method=True)
         self.SetStandingAnswer = channel.unary_unary(
                 '/diceledger.match.v1.MatchService/SetStandingAnswer',
                 request_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.SetStandingAnswerRequest.SerializeToString,
@@ -147,6 +152,15 @@ class MatchServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TakeAction(self, request, context):
+        """Does what the caller's seat may do at any time (GetMatchResponse.actions, Update.actions), whoever is
+        asked. It counts as done before the open prompts were put: those that are other questions now are
+        withdrawn and put anew, the rest stay open.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SetStandingAnswer(self, request, context):
         """Says how prompts of one kind to the caller's seat are to be answered from now on, unasked; or that
         the seat wants to be asked again.
@@ -183,7 +197,7 @@ class MatchServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Play(self, request_iterator, context):
-        """The fast path: one stream for many matches; answers in, replies and commits out.
+        """The fast path: one stream for many matches; answers and actions in, replies and commits out.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -221,6 +235,11 @@ def add_MatchServiceServicer_to_server(servicer, server):
                     servicer.SubmitAnswer,
                     request_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerRequest.FromString,
                     response_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerResponse.SerializeToString,
+            ),
+            'TakeAction': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeAction,
+                    request_deserializer=diceledger_dot_match_dot_v1_dot_match__pb2.TakeActionRequest.FromString,
+                    response_serializer=diceledger_dot_match_dot_v1_dot_match__pb2.TakeActionResponse.SerializeToString,
             ),
             'SetStandingAnswer': grpc.unary_unary_rpc_method_handler(
                     servicer.SetStandingAnswer,
@@ -418,6 +437,33 @@ class MatchService:
             '/diceledger.match.v1.MatchService/SubmitAnswer',
             diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerRequest.SerializeToString,
             diceledger_dot_match_dot_v1_dot_match__pb2.SubmitAnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TakeAction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diceledger.match.v1.MatchService/TakeAction',
+            diceledger_dot_match_dot_v1_dot_match__pb2.TakeActionRequest.SerializeToString,
+            diceledger_dot_match_dot_v1_dot_match__pb2.TakeActionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -48,6 +48,11 @@ class MatchServiceStub:
     """Starts the match; for its host, when every seat is taken and every commitment opened."""
     SubmitAnswer: _grpc.UnaryUnaryMultiCallable[_match_pb2.SubmitAnswerRequest, _match_pb2.SubmitAnswerResponse]
     """Answers an open prompt of the caller's seat."""
+    TakeAction: _grpc.UnaryUnaryMultiCallable[_match_pb2.TakeActionRequest, _match_pb2.TakeActionResponse]
+    """Does what the caller's seat may do at any time (GetMatchResponse.actions, Update.actions), whoever is
+    asked. It counts as done before the open prompts were put: those that are other questions now are
+    withdrawn and put anew, the rest stay open.
+    """
     SetStandingAnswer: _grpc.UnaryUnaryMultiCallable[_match_pb2.SetStandingAnswerRequest, _match_pb2.SetStandingAnswerResponse]
     """Says how prompts of one kind to the caller's seat are to be answered from now on, unasked; or that
     the seat wants to be asked again.
@@ -60,7 +65,7 @@ class MatchServiceStub:
     WatchMatch: _grpc.UnaryStreamMultiCallable[_match_pb2.WatchMatchRequest, _match_pb2.WatchMatchResponse]
     """The commits of a match as the caller may see them, from any sequence, without gap or duplicate."""
     Play: _grpc.StreamStreamMultiCallable[_match_pb2.PlayRequest, _match_pb2.PlayResponse]
-    """The fast path: one stream for many matches; answers in, replies and commits out."""
+    """The fast path: one stream for many matches; answers and actions in, replies and commits out."""
 
 @_typing.type_check_only
 class MatchServiceAsyncStub(MatchServiceStub):
@@ -82,6 +87,11 @@ class MatchServiceAsyncStub(MatchServiceStub):
     """Starts the match; for its host, when every seat is taken and every commitment opened."""
     SubmitAnswer: _aio.UnaryUnaryMultiCallable[_match_pb2.SubmitAnswerRequest, _match_pb2.SubmitAnswerResponse]  # type: ignore[assignment]
     """Answers an open prompt of the caller's seat."""
+    TakeAction: _aio.UnaryUnaryMultiCallable[_match_pb2.TakeActionRequest, _match_pb2.TakeActionResponse]  # type: ignore[assignment]
+    """Does what the caller's seat may do at any time (GetMatchResponse.actions, Update.actions), whoever is
+    asked. It counts as done before the open prompts were put: those that are other questions now are
+    withdrawn and put anew, the rest stay open.
+    """
     SetStandingAnswer: _aio.UnaryUnaryMultiCallable[_match_pb2.SetStandingAnswerRequest, _match_pb2.SetStandingAnswerResponse]  # type: ignore[assignment]
     """Says how prompts of one kind to the caller's seat are to be answered from now on, unasked; or that
     the seat wants to be asked again.
@@ -94,7 +104,7 @@ class MatchServiceAsyncStub(MatchServiceStub):
     WatchMatch: _aio.UnaryStreamMultiCallable[_match_pb2.WatchMatchRequest, _match_pb2.WatchMatchResponse]  # type: ignore[assignment]
     """The commits of a match as the caller may see them, from any sequence, without gap or duplicate."""
     Play: _aio.StreamStreamMultiCallable[_match_pb2.PlayRequest, _match_pb2.PlayResponse]  # type: ignore[assignment]
-    """The fast path: one stream for many matches; answers in, replies and commits out."""
+    """The fast path: one stream for many matches; answers and actions in, replies and commits out."""
 
 class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
     """Every mutation carries a request_id of the caller's own choice (1 to 64 characters of A-Z a-z 0-9 . _ : -).
@@ -151,6 +161,17 @@ class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
         """Answers an open prompt of the caller's seat."""
 
     @_abc_1.abstractmethod
+    def TakeAction(
+        self,
+        request: _match_pb2.TakeActionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_match_pb2.TakeActionResponse, _abc.Awaitable[_match_pb2.TakeActionResponse]]:
+        """Does what the caller's seat may do at any time (GetMatchResponse.actions, Update.actions), whoever is
+        asked. It counts as done before the open prompts were put: those that are other questions now are
+        withdrawn and put anew, the rest stay open.
+        """
+
+    @_abc_1.abstractmethod
     def SetStandingAnswer(
         self,
         request: _match_pb2.SetStandingAnswerRequest,
@@ -197,6 +218,6 @@ class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_match_pb2.PlayRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_match_pb2.PlayResponse], _abc.AsyncIterator[_match_pb2.PlayResponse]]:
-        """The fast path: one stream for many matches; answers in, replies and commits out."""
+        """The fast path: one stream for many matches; answers and actions in, replies and commits out."""
 
 def add_MatchServiceServicer_to_server(servicer: MatchServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
