@@ -17,7 +17,7 @@ from services.client.matches import (
     take_part,
 )
 from services.client.play import PlayStream
-from services.client.questions import Question
+from services.client.questions import Action, Question
 from services.client.receipts import Created, Joined, Receipt
 from services.client.replays import ALL_OPEN, seat_viewer
 from services.client.requests import new_entropy, new_request_id
@@ -28,6 +28,7 @@ from services.common.errors import ApiError
 
 __all__ = [
     "ALL_OPEN",
+    "Action",
     "ApiError",
     "Bot",
     "ChainBroken",

@@ -218,6 +218,19 @@ class Client:
         response = await self._caller.call(lambda stub: stub.SubmitAnswer, request)
         return receipt_from_wire(response.receipt)
 
+    async def take_action(
+        self, match_id: str, action: str, *, request_id: str | None = None
+    ) -> Receipt:
+        """Do what the caller's seat may do at any time, whoever is asked (`MatchUpdate.actions`).
+
+        Open questions may be withdrawn by it and put anew: the updates of the match say so.
+        """
+        request = match_pb2.TakeActionRequest(
+            request_id=request_id or new_request_id(), match_id=match_id, action=action
+        )
+        response = await self._caller.call(lambda stub: stub.TakeAction, request)
+        return receipt_from_wire(response.receipt)
+
     async def set_standing(
         self,
         match_id: str,

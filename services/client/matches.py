@@ -14,9 +14,10 @@ from services.client.requests import new_request_id
 from services.client.updates import MatchUpdate
 from services.common.errors import ApiError
 
-# The prompt was closed by something else (time was over, a simultaneous answer settled it): the
-# next update says how the match goes on.
-_OVERTAKEN = frozenset({"PROMPT_CLOSED", "MATCH_FINISHED"})
+# The prompt was closed by something else (time was over, a simultaneous answer settled it,
+# somebody's action withdrew it), or what was offered is not offered any more: the next update says
+# how the match goes on.
+_OVERTAKEN = frozenset({"PROMPT_CLOSED", "ACTION_NOT_OFFERED", "MATCH_FINISHED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,12 @@ class Player:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One answer that a player sent, and how it ended; times of the monotonic clock, seconds."""
+    """One answer or action that a player sent, and how it ended; times of the monotonic clock,
+    seconds.
+    """
 
     request_id: str
+    # Empty for an action.
     prompt_id: str
     issued_s: float
     ended_s: float
@@ -98,7 +102,8 @@ async def take_part(
     *,
     hashes: bool = False,
 ) -> Record:
-    """Watch a match over `stream` and answer every prompt of the seat, until the match is over.
+    """Watch a match over `stream`, answer every prompt of the seat, and act when the bot wants to,
+    until the match is over.
 
     With `hashes`, the record keeps the hash of the player's own state after each commit.
     """
@@ -110,6 +115,13 @@ async def take_part(
         record.commit_hashes[update.sequence] = update.hash
         if hashes:
             record.state_hashes[update.sequence] = state_hash(update.state)
+        action = _action(bot, record.seat, update)
+        if action is not None:
+            command = await _take(stream, match_id, action)
+            record.commands.append(command)
+            if command.receipt is not None:
+                # What is asked now comes with the update of the action.
+                continue
         for question in update.questions:
             prompt = question.prompt
             if prompt.seat != seat or prompt.id in answered:
@@ -120,17 +132,39 @@ async def take_part(
     return record
 
 
+def _action(bot: Bot, seat: int, update: MatchUpdate) -> str | None:
+    """What the bot does now of what its seat may do at any time."""
+    if not update.actions:
+        return None
+    assert update.state is not None, "the watch was asked to fold"
+    offered = tuple(action.option for action in update.actions)
+    return bot.act(Seat(seat), offered, update.state)
+
+
+async def _take(stream: PlayStream, match_id: str, action: str) -> Command:
+    request_id = new_request_id()
+    return await _sent(request_id, "", stream.take_action(match_id, action, request_id=request_id))
+
+
 async def _send(stream: PlayStream, match_id: str, prompt: Prompt, answer: Answer) -> Command:
     request_id = new_request_id()
+    return await _sent(
+        request_id,
+        prompt.id,
+        stream.submit(match_id, prompt.id, answer, request_id=request_id),
+    )
+
+
+async def _sent(request_id: str, prompt_id: str, reply: Awaitable[Receipt]) -> Command:
     issued = time.monotonic()
     receipt, refusal = None, ""
     try:
-        receipt = await stream.submit(match_id, prompt.id, answer, request_id=request_id)
+        receipt = await reply
     except ApiError as error:
         if error.reason not in _OVERTAKEN:
             raise
         refusal = error.reason
-    return Command(request_id, prompt.id, issued, time.monotonic(), receipt, refusal)
+    return Command(request_id, prompt_id, issued, time.monotonic(), receipt, refusal)
 
 
 async def play_match(

@@ -5,8 +5,8 @@
         async for update in stream.watch(match_id):
             ...
 
-When the stream is lost it is opened again, to the next address; answers without a reply are sent
-again with the same request ids, and every watch goes on where it was.
+When the stream is lost it is opened again, to the next address; answers and actions without a reply
+are sent again with the same request ids, and every watch goes on where it was.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _Call: TypeAlias = "grpc.aio.StreamStreamCall[match_pb2.PlayRequest, match_pb2.P
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """A submitted answer that has no final reply yet."""
+    """A submitted answer, or an action, that has no final reply yet."""
 
-    request: match_pb2.SubmitAnswerRequest
+    request: match_pb2.SubmitAnswerRequest | match_pb2.TakeActionRequest
     reply: asyncio.Future[Receipt]
     patience: Patience
     sent_at: float = 0.0
@@ -116,19 +116,38 @@ class PlayStream:
         Raises ApiError: the refusal, or the last failure when the policy's time is over (then the
         outcome is unknown, and the same request id may be used again).
         """
+        return await self._command(
+            match_pb2.SubmitAnswerRequest(
+                request_id=request_id or new_request_id(),
+                match_id=match_id,
+                prompt_id=prompt_id,
+                answer=answer_to_wire(answer),
+            )
+        )
+
+    async def take_action(
+        self, match_id: str, action: str, *, request_id: str | None = None
+    ) -> Receipt:
+        """Do what the seat may do at any time; return once it is in the log.
+
+        Raises ApiError, as `submit`.
+        """
+        return await self._command(
+            match_pb2.TakeActionRequest(
+                request_id=request_id or new_request_id(), match_id=match_id, action=action
+            )
+        )
+
+    async def _command(
+        self, request: match_pb2.SubmitAnswerRequest | match_pb2.TakeActionRequest
+    ) -> Receipt:
         if self._failure is not None:
             raise self._failure
-        request = match_pb2.SubmitAnswerRequest(
-            request_id=request_id or new_request_id(),
-            match_id=match_id,
-            prompt_id=prompt_id,
-            answer=answer_to_wire(answer),
-        )
         assert request.request_id not in self._pending, "this request is under way already"
         reply: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         pending = _Pending(request, reply, Patience(self._caller.policy))
         self._pending[request.request_id] = pending
-        self._send_answer(pending)
+        self._send_command(pending)
         try:
             return await reply
         finally:
@@ -180,9 +199,14 @@ class PlayStream:
         self._outbox.put_nowait(request)
         return True
 
-    def _send_answer(self, pending: _Pending) -> None:
+    def _send_command(self, pending: _Pending) -> None:
         # Without a connection it waits in `_pending`, and goes out with the next one.
-        if self._send(match_pb2.PlayRequest(submit=pending.request)):
+        wrapped = match_pb2.PlayRequest()
+        if isinstance(pending.request, match_pb2.TakeActionRequest):
+            wrapped.take.CopyFrom(pending.request)
+        else:
+            wrapped.submit.CopyFrom(pending.request)
+        if self._send(wrapped):
             pending.sent_at = time.monotonic()
 
     def _send_unwatch(self, match_id: str) -> None:
@@ -232,7 +256,7 @@ class PlayStream:
             else:
                 watch.is_parked = True
         for pending in self._pending.values():
-            self._send_answer(pending)
+            self._send_command(pending)
         call = self._caller.stub(address).Play(metadata=metadata)
         silence = asyncio.Event()
         helpers = [
@@ -264,7 +288,7 @@ class PlayStream:
         call: _Call,
         silence: asyncio.Event,
     ) -> None:
-        """Cut the stream off when an answer has waited for its reply too long."""
+        """Cut the stream off when a command has waited for its reply too long."""
         while True:
             await asyncio.sleep(_WATCHDOG_S)
             self._expire()
@@ -310,7 +334,7 @@ class PlayStream:
                 pending.reply.set_exception(last)
             return
         if not pending.reply.done() and not pending.sent_at:
-            self._send_answer(pending)
+            self._send_command(pending)
 
     def _on_update(self, update: match_pb2.Update) -> None:
         watch = self._watches.get(update.match_id)
@@ -358,7 +382,7 @@ class PlayStream:
         task.add_done_callback(self._chores.discard)
 
     def _expire(self) -> None:
-        late = refuse("DEADLINE_EXCEEDED", "No reply; whether the answer counts is not known.")
+        late = refuse("DEADLINE_EXCEEDED", "No reply; whether the command counts is not known.")
         for pending in self._pending.values():
             if pending.patience.left_s <= 0 and not pending.reply.done():
                 pending.reply.set_exception(late)

@@ -7,7 +7,7 @@ from diceledger.log.v1 import commit_pb2
 from diceledger.match.v1 import match_pb2
 from engine import Fact, MatchState, empty_state, evolve
 from services.client.chain import Chain, ChainBroken
-from services.client.questions import Question, question_from_wire
+from services.client.questions import Action, Question, action_from_wire, question_from_wire
 from services.common.redaction import restore_facts
 
 __all__ = ["ChainBroken", "Fold", "MatchUpdate", "UpdateReader"]
@@ -24,6 +24,8 @@ class MatchUpdate:
     hash: bytes
     # Open questions of the caller's seat as of the newest commit; empty while catching up.
     questions: tuple[Question, ...]
+    # What the caller's seat may do whoever is asked, as of the newest commit; else empty as well.
+    actions: tuple[Action, ...]
     status: int
     # From the newest commit on: what follows is live.
     live: bool
@@ -88,6 +90,7 @@ class UpdateReader:
             facts=facts,
             hash=update.commit.hash,
             questions=tuple(question_from_wire(p) for p in update.prompts),
+            actions=tuple(action_from_wire(each) for each in update.actions),
             status=update.status,
             live=update.live,
             final=header.final,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from engine import Answer, MatchState, Prompt
+from engine import Answer, MatchState, Option, Prompt, Seat
 from services.client import (
     ApiError,
     Bot,
@@ -61,6 +61,9 @@ class Counting:
     def answer(self, prompt: Prompt, state: MatchState) -> Answer:
         self._arena.count_answer()
         return self._bot.answer(prompt, state)
+
+    def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
+        return self._bot.act(seat, actions, state)
 
 
 class Arena:

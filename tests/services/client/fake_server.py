@@ -14,6 +14,7 @@ import grpc.aio
 
 from diceledger.match.v1 import match_pb2, match_pb2_grpc
 from engine import (
+    ActionTaken,
     Answer,
     Answered,
     AnyGame,
@@ -24,6 +25,7 @@ from engine import (
     Prompt,
     Prompted,
     PromptId,
+    PromptsWithdrawn,
     Seat,
 )
 from services.common.commits import Cause, ParsedCommit, Ruleset, make_commit
@@ -34,6 +36,7 @@ from tests.engine.high_roll import HIGH_ROLL
 
 MATCH = "a" * 26
 PLAYER = Seat(1)
+ACTION = "use:1"
 
 
 def question(number: int) -> Prompt:
@@ -51,9 +54,13 @@ def question(number: int) -> Prompt:
 
 @dataclass
 class FakeMatch:
-    """The log of one match: a question, an answer, the next question … and the end."""
+    """The log of one match: a question, an answer, the next question … and the end. An action
+    withdraws the question and puts the next one.
+    """
 
     questions: int = 5
+    # How often the player may still act.
+    offers: int = 0
     commits: list[ParsedCommit] = field(default_factory=list)
     # Request id -> sequence: a repeated request gets the first reply.
     seen: dict[str, int] = field(default_factory=dict)
@@ -97,6 +104,19 @@ class FakeMatch:
             self.seen[request.request_id] = len(self.commits)
         return match_pb2.Receipt(match_id=MATCH, sequence=self.seen[request.request_id])
 
+    def take(self, request: match_pb2.TakeActionRequest) -> match_pb2.Receipt:
+        """Take an action; ApiError ACTION_NOT_OFFERED when it is not offered (any more)."""
+        if request.request_id not in self.seen:
+            if request.action != ACTION or not self.offers or self.is_finished:
+                raise refuse("ACTION_NOT_OFFERED")
+            self.offers -= 1
+            self.questions += 1
+            gone = PromptsWithdrawn(prompt_ids=(PromptId(f"p{self.asked}"),))
+            cause = Cause(request_id=request.request_id, actor="player", seat=1, command="action")
+            self.append([ActionTaken(PLAYER, request.action), gone, self._next()], cause)
+            self.seen[request.request_id] = len(self.commits)
+        return match_pb2.Receipt(match_id=MATCH, sequence=self.seen[request.request_id])
+
     @property
     def is_finished(self) -> bool:
         return bool(self.commits) and self.commits[-1].final
@@ -135,6 +155,9 @@ class FakeMatch:
             commit=redact_commit(self.commits[sequence - 1], PLAYER),
             prompts=prompts,
             live=is_newest,
+            actions=[match_pb2.Action(action=ACTION, subject="use:wand", label="use the wand")]
+            if is_open and self.offers
+            else [],
         )
 
 
@@ -188,10 +211,14 @@ class FakeServer(match_pb2_grpc.MatchServiceServicer):
         if self._server is not None:
             await self._server.stop(0)
 
-    def _submit(self, request: match_pb2.SubmitAnswerRequest) -> match_pb2.Receipt:
+    def _submit(
+        self, request: match_pb2.SubmitAnswerRequest | match_pb2.TakeActionRequest
+    ) -> match_pb2.Receipt:
         self.submits.append(request.request_id)
         if self.refusals:
             raise self.refusals.pop(0)
+        if isinstance(request, match_pb2.TakeActionRequest):
+            return self.match.take(request)
         return self.match.answer(request)
 
     def _seen(self, sequence: int) -> match_pb2.Update:
@@ -209,6 +236,12 @@ class FakeServer(match_pb2_grpc.MatchServiceServicer):
         return match_pb2.CreateMatchResponse(match_id=MATCH, receipt=receipt)
 
     async def SubmitAnswer(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return match_pb2.SubmitAnswerResponse(receipt=await self._replied(request, context))
+
+    async def TakeAction(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return match_pb2.TakeActionResponse(receipt=await self._replied(request, context))
+
+    async def _replied(self, request: Any, context: Any) -> match_pb2.Receipt:
         try:
             receipt = self._submit(request)
         except ApiError as error:
@@ -216,7 +249,7 @@ class FakeServer(match_pb2_grpc.MatchServiceServicer):
         if self.lost_replies:
             self.lost_replies -= 1
             await abort(context, refuse("SHUTTING_DOWN"))
-        return match_pb2.SubmitAnswerResponse(receipt=receipt)
+        return receipt
 
     async def WatchMatch(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
         sent = 0
@@ -249,6 +282,9 @@ class FakeServer(match_pb2_grpc.MatchServiceServicer):
                     case "submit" if not self.silent:
                         if not await self._play_submit(request.submit, context):
                             return
+                    case "take" if not self.silent:
+                        if not await self._play_submit(request.take, context):
+                            return
                     case "watch":
                         task = asyncio.create_task(self._play_watch(request.watch, context))
                         watches[request.watch.match_id] = task
@@ -260,7 +296,9 @@ class FakeServer(match_pb2_grpc.MatchServiceServicer):
             for task in tasks:
                 task.cancel()
 
-    async def _play_submit(self, submit: match_pb2.SubmitAnswerRequest, context: Any) -> bool:
+    async def _play_submit(
+        self, submit: match_pb2.SubmitAnswerRequest | match_pb2.TakeActionRequest, context: Any
+    ) -> bool:
         reply = match_pb2.PlayReply(request_id=submit.request_id)
         try:
             reply.receipt.CopyFrom(self._submit(submit))

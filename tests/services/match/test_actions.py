@@ -12,11 +12,15 @@ from engine import (
     ActionTaken,
     Answer,
     MatchState,
+    Option,
     Prompted,
     PromptsWithdrawn,
+    Seat,
     encode_state,
     state_hash,
 )
+from services.client import RandomBot, Record, connect, take_part
+from services.common.auth import make_token
 from services.common.commits import Cause, How, ParsedCommit, make_commit, parse_commit
 from services.common.errors import ApiError, from_status
 from services.common.log.sqlite import SqliteLog
@@ -31,6 +35,7 @@ from tests.services.match.healing import (
     the_question_changes,
 )
 from tests.services.match.serving import (
+    KEY,
     LIMITS,
     Player,
     Process,
@@ -338,6 +343,34 @@ async def test_a_question_that_was_put_anew_is_expired_in_its_time(log: SqliteLo
     assert again.deadline_ms == asked.deadline_ms
 
 
+async def test_bots_act_when_they_may(log: SqliteLog, here: Process) -> None:
+    """Both play on to the end over streams of their own; what they did is in the log."""
+    found = await healing(here, hurt(2))
+
+    class Eager(RandomBot):
+        def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
+            return actions[0].id
+
+    async def play(seat: int, player: Player) -> Record:
+        async with (
+            connect(here.address, token=make_token(KEY, player.subject)) as client,
+            client.play() as stream,
+        ):
+            return await take_part(stream, found.match_id, seat, Eager(f"seed/{seat}"))
+
+    played = [play(seat, player) for seat, player in enumerate(found.match.players, 1)]
+    records = await asyncio.gather(*played)
+    acts = [each for record in records for each in record.commands if not each.prompt_id]
+    applied = {each.receipt.sequence for each in acts if each.receipt is not None}
+    assert applied
+    commits = await commits_of(log, found.match_id)
+    assert commits[-1].final
+    taken = {c.sequence for c in commits if isinstance(c.facts()[0], ActionTaken)}
+    assert taken == applied
+    report = verify_commits(await placed(log, found.match_id))
+    assert report.passed, report
+
+
 async def test_what_the_read_model_shows(whole: Whole, log: SqliteLog) -> None:
     """Every viewer's state is the fold of what it may see; only the healer is told its actions."""
     found = await healing(whole.match, hurt(2), answer_timeout_s=3600)
@@ -423,7 +456,7 @@ async def test_an_action_is_what_its_cause_asked_for(
         assert finding.strip() in check.finding
     for taken in (
         ActionTaken(found.seat, "use:9"),
-        ActionTaken(type(found.seat)(another), found.action),
+        ActionTaken(Seat(another), found.action),
     ):
         rules = verify_commits(forged(commits, cause, taken)).check("rules")
         assert (rules.status, rules.sequence) == (CheckStatus.FAILED, len(commits))
