@@ -35,8 +35,8 @@ class _Recorder:
         del number  # scripts go by the order of draws
         return self._chance(domain, bound, count)
 
-    def turn_begins(self, match: MatchState) -> None:
-        del match  # a bench never goes back
+    def turn_begins(self, match: MatchState, table: GameState) -> None:
+        del match, table  # a bench never goes back
 
 
 class Bench(Generic[S]):

@@ -4,7 +4,6 @@ more within the turn when somebody acted at any time.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -13,6 +12,7 @@ import msgspec
 from engine.core.chance import draw_from, prefix
 from engine.core.differences import comparison
 from engine.core.facts import (
+    ActionTaken,
     ChanceDrawn,
     ChanceDrawnInSecret,
     Prompted,
@@ -21,7 +21,7 @@ from engine.core.facts import (
     SeedRevealed,
 )
 from engine.core.prompts import Answer, Prompt, PromptId
-from engine.core.state import MatchState
+from engine.core.state import GameState, MatchState
 from engine.core.visibility import Fact, Seat
 
 FACTS_PER_COMMIT_MAX: Final = 2_000
@@ -65,23 +65,31 @@ class Recorder:
     """
 
     def __init__(self, match: MatchState, seed: bytes | None, logged: Sequence[Fact]) -> None:
-        self.facts: list[Fact] = []
+        self._live = not logged
+        # Live: the step's facts; those before `_turn_at` are of an earlier turn, and `_handed` has
+        # those of this turn that were handed out with earlier steps.
+        self._facts: list[Fact] = []
+        self._handed: list[Fact] = []
+        # Rebuilding: the log and how far it has been compared.
+        self._rebuilding = bool(logged)
         self.logged = logged
         self.cursor = 0
-        self.rebuilding = bool(logged)
+        # Where the turn's facts begin, in the step or in the log.
+        self._turn_at = 0
         self.first_index = match.fact_count
         self._match_id = match.match_id
         self._entropies = tuple(player.entropy for player in match.players)
         self._prefixes: dict[str, bytes] = {}
         self.seed = seed
         self.script: Callable[[str, int, int], tuple[int, ...]] | None = None
-        self.base = match
-        """The match before the turn's first fact (or before its setting up)."""
-        self.turn: list[Fact] = []
-        """The facts since then."""
+        # The match before the turn's first fact (or before its setting up), how many facts there
+        # were then, and the table if that lies apart.
+        self._base = match
+        self._base_facts = match.fact_count
+        self._base_table = match.table
         self.splices: list[Splice] = []
         """Where actions were taken in the turn."""
-        self.actions: Counter[Seat] = Counter()
+        self.actions: dict[Seat, int] = {}
         """How many of them each seat took."""
         self._past: Sequence[Fact] | None = None
         self._at = 0
@@ -92,21 +100,19 @@ class Recorder:
 
     def accept(self, fact: Fact) -> None:
         """Live: append; rebuilding: must equal the logged fact."""
-        if self._past is not None:
+        if self._live:
+            self._facts.append(fact)
+            assert len(self._facts) <= FACTS_PER_COMMIT_MAX, "too many facts for one commit"
+        elif self._past is not None:
             self._repeated(fact)
-            return
-        self.turn.append(fact)
-        if not self.rebuilding:
-            self.facts.append(fact)
-            assert len(self.facts) <= FACTS_PER_COMMIT_MAX, "too many facts for one commit"
-            return
-        if self.next_logged() != fact:
+        elif self.next_logged() != fact:
             raise self.mismatch(fact)
-        self.cursor += 1
+        else:
+            self.cursor += 1
 
     def chance(self, domain: str, number: int, bound: int, count: int) -> tuple[int, ...]:
         """Values of the draw: live from the seed, rebuilding from the log."""
-        if self.rebuilding or self._past is not None:
+        if not self._live:
             logged = self.next_logged() if self._past is None else self._expected()
             if isinstance(logged, ChanceDrawn | ChanceDrawnInSecret) and isinstance(
                 logged.values, tuple
@@ -122,16 +128,16 @@ class Recorder:
             start = self._prefixes[domain] = prefix(domain, self._match_id, self._entropies)
         return draw_from(self.seed, start, number, bound, count)
 
-    def turn_begins(self, match: MatchState) -> None:
-        """The next fact is the first of a turn, or of the setting up; `match` is the state before
-        it.
-        """
+    def turn_begins(self, match: MatchState, table: GameState) -> None:
+        """The next fact is the first of a turn; match and table are the state before it."""
         if self._past is None:
-            count = self.base.fact_count + len(self.turn)
-            self.base = msgspec.structs.replace(match, fact_count=count)
-            self.turn = []
-            self.splices = []
-            self.actions.clear()
+            self._base_facts += self.position
+            self._base, self._base_table = match, table
+            self._handed = []
+            self._turn_at = self.cursor if self._rebuilding else len(self._facts)
+            if self.splices:
+                self.splices = []
+                self.actions = {}
 
     # -- what the session calls --------------------------------------------------------------------
 
@@ -152,24 +158,56 @@ class Recorder:
             raise SeedMissing(f"no seed to reveal for match {self._match_id}")
         return self.seed
 
+    def hand_out(self) -> tuple[Fact, ...]:
+        """The facts of the step that ends here."""
+        if self._rebuilding:
+            return ()
+        facts = tuple(self._facts)
+        self._handed += facts[self._turn_at :] if self._turn_at else facts
+        self._turn_at = 0
+        self._facts.clear()
+        return facts
+
+    def go_live(self) -> None:
+        """The log has been read to its end."""
+        self._handed = list(self.logged[self._turn_at :])
+        self._turn_at = 0
+        self._rebuilding, self._live = False, True
+
     # -- running the turn once more ----------------------------------------------------------------
 
     @property
     def position(self) -> int:
         """How many facts of the turn have been recorded, or repeated."""
-        return len(self.turn) if self._past is None else self._at
+        if self._live:
+            return len(self._handed) + len(self._facts) - self._turn_at
+        return self.cursor - self._turn_at if self._past is None else self._at
+
+    @property
+    def turn(self) -> Sequence[Fact]:
+        """The facts of the turn so far."""
+        if self._rebuilding:
+            return self.logged[self._turn_at : self.cursor]
+        return [*self._handed, *self._facts[self._turn_at :]]
 
     @property
     def is_repeating(self) -> bool:
         """Does what is recorded now lie in the past?"""
         return self._past is not None
 
+    @property
+    def base(self) -> MatchState:
+        """The match before the turn's first fact, or before its setting up."""
+        return msgspec.structs.replace(
+            self._base, table=self._base_table, fact_count=self._base_facts
+        )
+
     def repeat(self, stop: int, at_stop: Callable[[], None]) -> None:
         """From now on facts are compared with those of the turn so far; after `stop` of them
         `at_stop` is called, which says where to stop next (`stop_at`) or that all has been
         repeated (`go_on`).
         """
-        self._past, self._at = self.turn, 0
+        self._past, self._at, self._live = self.turn, 0, False
         self.stop_at(stop, at_stop)
 
     def stop_at(self, stop: int, at_stop: Callable[[], None]) -> None:
@@ -180,19 +218,23 @@ class Recorder:
         """What comes now is new."""
         assert self._past is not None
         assert self._at == len(self._past), "not everything has been repeated"
-        self._past = None
+        self._past, self._live = None, not self._rebuilding
 
     def next_past(self) -> Fact:
         """The fact that must be repeated next."""
         assert self._past is not None
         return self._past[self._at]
 
+    def count(self, taken: ActionTaken) -> None:
+        """One more action of a seat in this turn."""
+        self.actions[taken.seat] = self.actions.get(taken.seat, 0) + 1
+
     def before_questions(self, asked_at: int) -> int:
         """How many facts of the turn lay before the questions that were put last, when they ended
         with number `asked_at`.
         """
-        at = asked_at
-        while at and isinstance(self.turn[at - 1], _QUESTIONS):
+        at, turn = asked_at, self.turn
+        while at and isinstance(turn[at - 1], _QUESTIONS):
             at -= 1
         return at
 
@@ -203,7 +245,7 @@ class Recorder:
     def _differs(self, got: Fact) -> RebuildMismatch:
         if self._past is None:
             return self.mismatch(got)
-        return RebuildMismatch(self.base.fact_count + self._at, self._expected(), got)
+        return RebuildMismatch(self._base_facts + self._at, self._expected(), got)
 
     def _repeated(self, fact: Fact) -> None:
         if self._expected() != fact:

@@ -438,9 +438,10 @@ class Session:
             self._rule = None
         self._answers = {}
         table = self._table
-        table.withdraw()
-        self._asked_at = self._recorder.position
-        if self._rule is not None and (table.match.actions or table.has_actions()):
+        if table.reopened:
+            table.withdraw()
+        if table.match.actions or table.has_actions():
+            self._asked_at = self._recorder.position
             self._offer_actions()
         if self._carried:
             carried, self._carried = self._carried, {}
@@ -453,11 +454,13 @@ class Session:
     def _offer_actions(self) -> None:
         """Say what has changed of what the seats may do at any time."""
         table = self._table_of()
+        if self._rule is None:
+            return
         done = self._recorder.actions
         now = {
             each.seat: each.actions
             for each in table.actions()
-            if done[each.seat] < ACTIONS_PER_TURN_MAX
+            if done.get(each.seat, 0) < ACTIONS_PER_TURN_MAX
         }
         before = {each.seat: each.actions for each in table.match.actions}
         for seat in sorted(now.keys() | before.keys()):
@@ -474,7 +477,7 @@ class Session:
         if recorder.splices and at == recorder.splices[-1].end:
             at = recorder.splices.pop().at
         recorder.splices.append(Splice(at, 0, self._group, dict(self._answers)))
-        recorder.actions.clear()
+        recorder.actions = {}
         assert self._rule is not None
         self._rule.close()
         recorder.repeat(recorder.splices[0].at, partial(self._splice, 0, taken))
@@ -504,11 +507,11 @@ class Session:
         while recorder.position < end:
             fact = recorder.next_past()
             if isinstance(fact, ActionTaken):
-                recorder.actions[fact.seat] += 1
+                recorder.count(fact)
             table.record(fact)
         if is_last:
             recorder.go_on()
-            recorder.actions[taken.seat] += 1
+            recorder.count(taken)
             table.record(taken)
             table.act(taken.seat, taken.action)
             recorder.splices[-1] = splice._replace(end=recorder.position)
@@ -521,8 +524,7 @@ class Session:
 
     def _hand_out(self) -> Step:
         assert self._table is not None
-        facts = tuple(self._recorder.facts)
-        self._recorder.facts.clear()
+        facts = self._recorder.hand_out()
         self._counted += len(facts)
         return Step(facts, self._table.match.prompts)
 
@@ -564,7 +566,7 @@ class Session:
             if prompt is None or prompt.seat != fact.seat or check_answer(prompt, fact.answer):
                 raise recorder.mismatch(None)
             self._take(fact, fact.answer)
-        recorder.rebuilding = False
+        recorder.go_live()
         self._counted = match.fact_count + len(logged)
 
 

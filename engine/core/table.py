@@ -61,8 +61,8 @@ class Recorder(Protocol):
     def chance(self, domain: str, number: int, bound: int, count: int) -> tuple[int, ...]:
         """Values of the draw: live from the seed, rebuilding from the log."""
 
-    def turn_begins(self, match: MatchState) -> None:
-        """The next fact is the first of a turn; `match` is the state before it."""
+    def turn_begins(self, match: MatchState, table: GameState) -> None:
+        """The next fact is the first of a turn; match and table are the state before it."""
 
 
 class Table(Generic[S]):
@@ -87,13 +87,14 @@ class Table(Generic[S]):
         self._costs: dict[str, int] = {}
         self._causes: list[str] = []
         self._prompts_this_turn = 0
-        self._reopened: tuple[Prompt, ...] = ()
+        self.reopened: tuple[Prompt, ...] = ()
+        """Questions that were open before an action, and that the rules have not put anew yet."""
 
     # -- facts and chance --------------------------------------------------------------------------
 
     def record(self, fact: Fact) -> None:
         """Make it a fact: the state changes and the log has it."""
-        if self._reopened:
+        if self.reopened:
             self.withdraw()
         kind = type(fact)
         apply = TABLE_EVOLVERS.get(kind)
@@ -111,7 +112,7 @@ class Table(Generic[S]):
 
         audience: only these seats see the values before the end of the match; None: everybody does.
         """
-        if self._reopened:
+        if self.reopened:
             self.withdraw()
         number = self.match.draws
         values = self._recorder.chance(domain, number, bound, count)
@@ -123,10 +124,10 @@ class Table(Generic[S]):
 
     def turn_begins(self) -> None:
         """Start counting prompts anew. Called by the session before each turn."""
-        if self._reopened:
+        if self.reopened:
             self.withdraw()
         self._prompts_this_turn = 0
-        self._recorder.turn_begins(msgspec.structs.replace(self.match, table=self.state))
+        self._recorder.turn_begins(self.match, self.state)
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -202,10 +203,10 @@ class Table(Generic[S]):
 
     def _put(self, prompt: Prompt, *, secret: bool) -> Prompt:
         # A secret question is always put anew: whether it has changed may be part of the secret.
-        if self._reopened and not secret:
-            before = self._reopened[0]
+        if self.reopened and not secret:
+            before = self.reopened[0]
             if msgspec.structs.replace(prompt, id=before.id) == before:
-                self._reopened = self._reopened[1:]
+                self.reopened = self.reopened[1:]
                 return before
         self._prompts_this_turn += 1
         assert self._prompts_this_turn <= PROMPTS_PER_TURN_MAX, self._causes
@@ -254,11 +255,11 @@ class Table(Generic[S]):
         """The rules are about to put these questions anew: what is public and has not changed stays
         open (or answered).
         """
-        self._reopened = prompts
+        self.reopened = prompts
 
     def withdraw(self) -> None:
         """Close those of the reopened questions that the rules did not put anew."""
-        gone, self._reopened = self._reopened, ()
+        gone, self.reopened = self.reopened, ()
         still = [prompt.id for prompt in self.match.prompts]
         ids = tuple([prompt.id for prompt in gone if prompt.id in still])
         if ids:
