@@ -33,12 +33,12 @@ from engine.core.lobby import ENTROPY_LENGTHS, check_reveal, check_reveals, unre
 from engine.core.prompts import Answer, Prompt, PromptId, SeatActions, StandingAnswer, check_answer
 from engine.core.recorder import RebuildMismatch, Recorder, Splice
 from engine.core.refusals import Refusal
+from engine.core.standing import check_standing, standing_answer
 from engine.core.state import GameState, MatchState, empty_state, evolve, fold
 from engine.core.table import Table
 from engine.core.visibility import Fact, Seat
 
 STANDING_ANSWERS_PER_STEP_MAX: Final = 32
-_STANDING_ANSWERS_PER_SEAT_MAX: Final = 32
 ACTIONS_PER_TURN_MAX: Final = 32
 """So many actions at any time one seat may take within a turn."""
 _NAME_LENGTH_MAX: Final = 40
@@ -236,24 +236,12 @@ class Session:
     def _answer_standing(self, step: Step) -> Step:
         """Go on with the answers that seats left behind, a limited number of them per command."""
         for _ in range(STANDING_ANSWERS_PER_STEP_MAX):
-            found = self._standing_answer() if self._match.standing else None
+            found = standing_answer(self.game, self.state) if self._match.standing else None
             if found is None:
                 break
             more = self._take(*found)
             step = Step(step.facts + more.facts, more.waiting)
         return step
-
-    def _standing_answer(self) -> tuple[Answered, Answer] | None:
-        assert self._table is not None
-        for prompt in self._table.match.prompts:
-            for standing in self._table.match.standing:
-                if (standing.seat, standing.kind) != (prompt.seat, prompt.kind):
-                    continue
-                measure = self.game.measure(self._table.state, prompt.seat, prompt.kind)
-                wanted = not standing.below or measure < standing.below
-                if wanted and check_answer(prompt, standing.answer) is None:
-                    return Answered(prompt.seat, prompt.id, standing.answer), standing.answer
-        return None
 
     def answer(self, prompt_id: PromptId | str, seat: Seat, answer: Answer) -> Step:
         """Answer an open prompt and run to the next one.
@@ -303,7 +291,7 @@ class Session:
         below: only while the game's measure for them is below it (0: always). Prompts that are open
         are answered at once. Refusals: MATCH_FINISHED, MATCH_NOT_STARTED, BAD_STANDING_ANSWER.
         """
-        _check_standing(self._running_match(), seat, kind, below)
+        check_standing(self._running_match(), seat, kind, below)
         self._count_standing(seat)
         if answer is None:
             self._table_of().record(StandingAnswerDropped(seat, kind))
@@ -568,18 +556,6 @@ class Session:
             self._take(fact, fact.answer)
         recorder.go_live()
         self._counted = match.fact_count + len(logged)
-
-
-def _check_standing(match: MatchState, seat: Seat, kind: str, below: int) -> None:
-    if not 1 <= seat <= match.seats:
-        raise Refusal("BAD_STANDING_ANSWER", "seat", detail="no such seat")
-    if not 1 <= len(kind) <= 64 or not kind.isprintable():
-        raise Refusal("BAD_STANDING_ANSWER", "kind", detail="no such kind of question")
-    if not 0 <= below <= 1_000:
-        raise Refusal("BAD_STANDING_ANSWER", "below", detail="from 0 to 1000")
-    own = [each.kind for each in match.standing if each.seat == seat]
-    if kind not in own and len(own) >= _STANDING_ANSWERS_PER_SEAT_MAX:
-        raise Refusal("BAD_STANDING_ANSWER", "kind", detail="too many of them")
 
 
 async def _play(table: Table[GameState], recorder: Recorder, *, fresh: bool) -> None:
