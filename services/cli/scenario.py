@@ -33,8 +33,9 @@ def _scenario(
 ) -> None:
     """Check rulings: play scenario files with scripted dice and compare what comes of it.
 
-    A file holds a position, a script of rolls and answers, and what must come of it. How to write
-    one: tests/scenarios/README.md. Exit code 0 when every scenario holds, 1 when one does not.
+    A file holds a position, a script of rolls, answers and cards used at any time, and what must
+    come of it. How to write one: tests/scenarios/README.md. Exit code 0 when every scenario holds,
+    1 when one does not.
     """
     outcomes: list[Outcome] = []
     for file in scenario_files(paths):

@@ -41,6 +41,7 @@ _KEYS: Final = (
     "defaults",
     "steps",
 )
+_USES: Final = "uses"
 _NEEDED: Final = ("title", "rule", "source", "players", "turn", "steps")
 
 
@@ -66,11 +67,20 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A seat tries to answer and is refused."""
+class Action:
+    """A seat uses a card that may be used at any time, whoever is asked."""
 
     line: int
-    reply: Reply
+    seat: Seat
+    card: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A seat tries to answer, or to use a card, and is refused."""
+
+    line: int
+    what: Reply | Action
     reason: Text
 
 
@@ -80,6 +90,14 @@ class Asked:
 
     line: int
     questions: tuple[tuple[Seat, Text, Part | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MayUse:
+    """Exactly these cards may be used now, whoever is asked; a card once for each copy."""
+
+    line: int
+    cards: tuple[tuple[Seat, Text], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +124,7 @@ class EndTurn:
     line: int
 
 
-Step = Draws | Reply | Refused | Asked | Expect | TurnOf | EndTurn
+Step = Draws | Reply | Action | Refused | Asked | MayUse | Expect | TurnOf | EndTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +312,7 @@ class _Reading:
         part = self._document.get("cards")
         words = [] if part is None else words_of(part, "cards")
         for word in words:
-            if word.text not in self._game.cards:
-                hint = near(word.text, tuple(self._game.cards))
-                raise ScenarioError(word.line, f"there is no card {word.text!r}{hint}")
+            self._need_card(word)
             if not self._is_on_the_table(word.text):
                 raise ScenarioError(
                     word.line, f"{word.text} is said to be covered, but is nowhere on the table"
@@ -334,6 +350,8 @@ class _Reading:
                 return [self._refused(line, value)]
             case "asked":
                 return [self._asked(line, value)]
+            case "may_use":
+                return [self._may_use(line, value)]
             case "expect":
                 return [self._expect(line, value)]
             case "turn":
@@ -342,22 +360,40 @@ class _Reading:
                 return [EndTurn(line)]
             case "end":
                 raise ScenarioError(value.line, "only a turn can be ended: `- end: turn`")
-        legal = (*letters, *self._positions.scripts, "refuse", "asked", "expect", "turn", "end")
+        own = ("refuse", "asked", "may_use", "expect", "turn", "end")
+        legal = (*letters, *self._positions.scripts, *own)
         raise ScenarioError(line, f"there is no step {key.text!r}{near(key.text, legal)}")
 
-    def _replies(self, letter: Text, value: Part) -> list[Reply]:
+    def _replies(self, letter: Text, value: Part) -> list[Reply | Action]:
         seat = self._seat(letter, "the player")
-        replies = [
-            Reply(kind.line, seat, kind, answer)
-            for kind, answer in entries_of(value, f"what {letter.text} answers")
-        ]
+        replies: list[Reply | Action] = []
+        for kind, answer in entries_of(value, f"what {letter.text} answers"):
+            if kind.text == _USES:
+                cards = self._cards_of(answer, _USES)
+                replies += [Action(card.line, seat, card) for card in cards]
+            else:
+                replies.append(Reply(kind.line, seat, kind, answer))
         if not replies:
             raise ScenarioError(letter.line, "an answer names its question: `- A: {reroll: 1 2}`")
         return replies
 
+    def _cards_of(self, part: Part, what: str) -> list[Text]:
+        """Short names of cards of the game, at least one."""
+        words = words_of(part, what)
+        if not words:
+            raise ScenarioError(part.line, f"{what} names a card: {{{what}: rapid_healing}}")
+        for word in words:
+            self._need_card(word)
+        return words
+
+    def _need_card(self, word: Text) -> None:
+        if word.text not in self._game.cards:
+            hint = near(word.text, tuple(self._game.cards))
+            raise ScenarioError(word.line, f"there is no card {word.text!r}{hint}")
+
     def _refused(self, line: int, value: Part) -> Refused:
         reason: Text | None = None
-        replies: list[Reply] = []
+        replies: list[Reply | Action] = []
         for key, part in entries_of(value, "refuse"):
             if key.text == "reason":
                 reason = Text(part.line, text_of(part, "reason"))
@@ -365,7 +401,9 @@ class _Reading:
                 replies += self._replies(key, part)
         if reason is None or len(replies) != 1:
             raise ScenarioError(
-                line, "a refusal has one answer and a reason: {A: {buy: wings}, reason: …}"
+                line,
+                "a refusal has one answer or card used, and a reason: "
+                "{A: {buy: wings}, reason: ILLEGAL_ANSWER}",
             )
         return Refused(line, replies[0], reason)
 
@@ -381,6 +419,16 @@ class _Reading:
             for kind, offered in entries_of(part, f"what {letter.text} is asked"):
                 questions.append((seat, kind, offered))
         return Asked(line, tuple(questions))
+
+    def _may_use(self, line: int, value: Part) -> MayUse:
+        if isinstance(value, Text) and value.text in NOTHING:
+            return MayUse(line, ())
+        cards: list[tuple[Seat, Text]] = []
+        for letter, part in entries_of(value, "may_use"):
+            seat = self._seat(letter, "may_use")
+            if not isinstance(part, Text) or part.text not in NOTHING:
+                cards += [(seat, card) for card in self._cards_of(part, f"may_use: {letter.text}")]
+        return MayUse(line, tuple(cards))
 
     def _expect(self, line: int, value: Part) -> Expect:
         entries = entries_of(value, "expect")

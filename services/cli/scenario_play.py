@@ -1,8 +1,7 @@
 """Plays scenarios: lays the position, follows the script, checks the expectations.
 
-While it plays, three laws are checked after every answer, so each scenario tests them too: the
-match rebuilt from its facts is the match in play; folding all facts gives its state; and at the end
-every turn, run again, gives the same facts, and every viewer's redacted facts can be folded.
+While it plays, the laws of scenario_laws are checked after every answer and action, so each
+scenario tests them too.
 """
 
 import traceback
@@ -21,23 +20,25 @@ from engine import (
     MatchState,
     Prompt,
     PromptId,
-    RebuildMismatch,
     Refusal,
     Seat,
     Session,
     Step,
     describe_fact,
     fold,
-    redact,
 )
 from engine.core.position import LETTERS, BadPosition, letter_of
+from services.cli.scenario_actions import action_of, check_may_use, refused_action
 from services.cli.scenario_expect import differences, missing_fact, unwanted_fact
+from services.cli.scenario_laws import check_rebuilt, check_whole_log
 from services.cli.scenario_model import (
     NOTHING,
+    Action,
     Asked,
     Draws,
     EndTurn,
     Expect,
+    MayUse,
     Refused,
     Reply,
     Scenario,
@@ -148,10 +149,14 @@ class _Play:
             match step:
                 case Reply():
                     self._reply(step)
+                case Action():
+                    self._use(step)
                 case Refused():
                     self._refused(step)
                 case Asked():
                     self._asked(step)
+                case MayUse():
+                    self._may_use(step)
                 case Expect():
                     self._expect(step)
                 case TurnOf():
@@ -161,7 +166,7 @@ class _Play:
                 case Draws():
                     pass  # taken when chance is asked for it
         self._check_nothing_left()
-        self._check_whole_log()
+        check_whole_log(self._session, self.facts, laid=self._laid, seed=_SEED, line=self.line)
 
     def story(self) -> tuple[str, ...]:
         """What happened, one line each."""
@@ -211,7 +216,7 @@ class _Play:
 
     def _take(self, step: Step) -> None:
         self.facts += step.facts
-        self._check_rebuilt()
+        check_rebuilt(self._session, self.facts, seed=_SEED, line=self.line)
 
     # -- where the script is -----------------------------------------------------------------------
 
@@ -246,10 +251,7 @@ class _Play:
 
     def _reply(self, step: Reply) -> None:
         prompt = self._reach(step)
-        if self._is_unwritten:
-            raise ScenarioError(
-                step.line, "say what chance brought in this turn: `- roll: …` after `- turn: …`"
-            )
+        self._need_written_turn(step.line)
         answer = answer_of(self._session.state, prompt, step.answer)
         self._mark = len(self.facts)
         try:
@@ -257,6 +259,25 @@ class _Play:
         except Refusal as refusal:
             raise ScenarioError(step.line, f"{step.kind.text}: {refusal.message()}") from refusal
         self._pass_over_defaults()
+
+    def _need_written_turn(self, line: int) -> None:
+        if self._is_unwritten:
+            raise ScenarioError(
+                line, "say what chance brought in this turn: `- roll: …` after `- turn: …`"
+            )
+
+    def _use(self, step: Action) -> None:
+        action = action_of(self._view_of_open(step.line), step, self._situation())
+        self._need_written_turn(step.line)
+        self._mark = len(self.facts)
+        self._take(self._session.take_action(step.seat, action))
+        self._pass_over_defaults()
+
+    def _view_of_open(self, line: int) -> MatchState:
+        """The match while it waits: only then cards may be used."""
+        if not self._open:
+            raise ScenarioError(line, f"nobody can use a card here: {self._situation()}")
+        return self._session.state
 
     def _answer(self, prompt: Prompt, answer: Answer) -> None:
         self._take(self._session.answer(prompt.id, prompt.seat, answer))
@@ -293,8 +314,10 @@ class _Play:
                     return False
                 case Reply():
                     return (step.seat, step.kind.text) != (prompt.seat, prompt.kind)
-                case Refused():
-                    return step.reply.kind.text != prompt.kind
+                case Action() | MayUse() | Refused(what=Action()):
+                    return False  # it happens now, while this is asked
+                case Refused(what=Reply(kind=kind)):
+                    return kind.text != prompt.kind
                 case Asked():
                     asked = [(seat, kind.text) for seat, kind, _ in step.questions]
                     return (prompt.seat, prompt.kind) not in asked
@@ -331,29 +354,38 @@ class _Play:
             raise ScenarioError(line, f"{failure}: {self._situation()}")
 
     def _refused(self, step: Refused) -> None:
-        reply = step.reply
-        who, kind = letter_of(reply.seat), reply.kind.text
-        if step.reason.text == "ILLEGAL_ANSWER":
-            prompt: Prompt | None = self._reach(reply)
-        else:
-            prompt = next((each for each in self._open if each.kind == kind), None)
         before = self._session.state
         try:
-            if prompt is None:
-                prompt_id, answer = self._closed(kind), Answer()
-            else:
-                prompt_id = prompt.id
-                answer = answer_of(before, prompt, reply.answer, raw=True)
-            self._session.answer(prompt_id, reply.seat, answer)
+            what = self._try(step)
         except Refusal as refusal:
             if refusal.reason != step.reason.text:
                 raise ScenarioError(
                     step.reason.line, f"refused for another reason: {refusal}"
                 ) from refusal
         else:
-            raise ScenarioError(step.line, f"the answer of {who} to {kind} is legal: it was taken")
+            raise ScenarioError(step.line, f"{what} is legal: it was taken")
         if self._session.state != before:
-            raise ScenarioError(step.line, "the refused answer changed the match")
+            raise ScenarioError(step.line, "what was refused changed the match")
+
+    def _try(self, step: Refused) -> str:
+        """Do what should be refused; says what it was."""
+        who = letter_of(step.what.seat)
+        if isinstance(step.what, Action):
+            match = self._session.state if self._is_over else self._view_of_open(step.line)
+            self._session.take_action(step.what.seat, refused_action(match, step.what))
+            return f"that {who} uses {step.what.card.text}"
+        reply, kind = step.what, step.what.kind.text
+        if step.reason.text == "ILLEGAL_ANSWER":
+            prompt: Prompt | None = self._reach(reply)
+        else:
+            prompt = next((each for each in self._open if each.kind == kind), None)
+        if prompt is None:
+            prompt_id, answer = self._closed(kind), Answer()
+        else:
+            prompt_id = prompt.id
+            answer = answer_of(self._session.state, prompt, reply.answer, raw=True)
+        self._session.answer(prompt_id, reply.seat, answer)
+        return f"the answer of {who} to {kind}"
 
     def _closed(self, kind: str) -> PromptId:
         """The last question of a kind that was asked and is no longer open."""
@@ -375,6 +407,10 @@ class _Play:
                 prompt = next(p for p in self._open if (p.seat, p.kind) == (seat, kind.text))
                 check_offered(self._session.state, prompt, offered)
         self._asked_at = len(self.facts)
+
+    def _may_use(self, step: MayUse) -> None:
+        over = self._is_over and self._horizon == len(self.facts)
+        check_may_use(self._session.state if over else self._view_of_open(step.line), step)
 
     def _expect(self, step: Expect) -> None:
         view = self._view()
@@ -466,10 +502,10 @@ class _Play:
         return next((name for name, each in scripts.items() if each == domain), domain)
 
     def _next_draws(self, domain: str, turn: int) -> int | None:
-        """The next written draws, unless an answer stands before them."""
+        """The next written draws, unless an answer or action stands before them."""
         scripts = self._scenario.positions.scripts
         for index, step in enumerate(self._steps):
-            if isinstance(step, Reply | Refused) and index > self._at:
+            if isinstance(step, Reply | Action | Refused) and index > self._at:
                 return None
             if (
                 isinstance(step, Draws)
@@ -493,19 +529,7 @@ class _Play:
             word = words[int(error.path[0])]
             raise ScenarioError(line, f"{error.message}{near(word, error.legal)}") from error
 
-    # -- laws and the end --------------------------------------------------------------------------
-
-    def _check_rebuilt(self) -> None:
-        session = self._session
-        game = self._scenario.game
-        try:
-            rebuilt = Session.rebuild(self.facts, seed=_SEED, game=game)
-        except RebuildMismatch as error:
-            raise ScenarioError(self.line, f"law broken, rebuilding differs: {error}") from error
-        if rebuilt.state != session.state or rebuilt.waiting != session.waiting:
-            raise ScenarioError(self.line, "law broken: the rebuilt match is another one")
-        if fold(self.facts) != session.state:
-            raise ScenarioError(self.line, "law broken: the fold of the facts is another state")
+    # -- the end -----------------------------------------------------------------------------------
 
     def _check_nothing_left(self) -> None:
         for index, step in enumerate(self._steps):
@@ -522,21 +546,6 @@ class _Play:
             )
         if self._is_over and self._horizon == len(self.facts) and not self._winner_expected:
             raise ScenarioError(last, f"{self._situation()}: expect it (`winner: …`)")
-
-    def _check_whole_log(self) -> None:
-        """Every turn again from the position; and what each viewer may see can be folded."""
-        game = self._scenario.game
-        laid, facts = self.facts[: self._laid], self.facts
-        try:
-            again = Session.resume(fold(laid), facts[self._laid :], seed=_SEED, game=game)
-        except RebuildMismatch as error:
-            raise ScenarioError(self.line, f"law broken, running again differs: {error}") from error
-        if again.state != self._session.state:
-            raise ScenarioError(self.line, "law broken: running again gives another state")
-        for viewer in (None, *(Seat(each + 1) for each in range(len(self._scenario.players)))):
-            view = fold(redact(fact, viewer) for fact in facts)
-            if view.fact_count != len(facts):
-                raise ScenarioError(self.line, "law broken: a view has lost a fact")
 
 
 __all__ = ["Outcome", "run_file", "run_scenario"]

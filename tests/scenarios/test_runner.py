@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from typer.testing import CliRunner
 
-from engine import Ask, GameState, Table, find_game
+from engine import ActionTaken, Ask, GameState, Seat, Session, Step, Table, find_game
 from engine.games.kings.board import KingTable
 from engine.games.kings.tokyo.turn import begin_turn, next_turn
 from services.cli.main import app
@@ -166,7 +166,12 @@ def test_a_good_scenario_passes(play: Play) -> None:
             17,
             "refused for another reason: NOT_YOUR_PROMPT",
         ),
-        ("  - end: turn\n", "  - refuse: {A: {buy: heal}}\n", 19, "one answer and a reason"),
+        (
+            "  - end: turn\n",
+            "  - refuse: {A: {buy: heal}}\n",
+            19,
+            "one answer or card used, and a reason",
+        ),
         # -- expectations --------------------------------------------------------------------------
         ("{hearts: 10, energy: 0}", "{hearts: 9, energy: 0}", 20, "B: hearts is 10, not 9"),
         ("{hearts: 10, energy: 0}", "{harts: 10}", 20, "did you mean hearts?"),
@@ -202,6 +207,171 @@ def test_what_is_wrong_is_said_with_its_line(
     assert not outcome.ok
     assert message in outcome.message
     assert outcome.line == line, outcome.message
+
+
+ANY_TIME = """\
+title: Rapid Healing at any time
+rule: Whoever is asked.
+source: [S-BGA]
+cards: [rapid_healing]
+players:
+  A: {energy: 3}
+  B: {place: tokyo_city, hearts: 5, energy: 3, cards: [rapid_healing]}
+  C: {hearts: 5, energy: 5, cards: [{card: mimic, copies: rapid_healing of B}]}
+turn: A
+market: [heal]
+defaults: [reroll, buy]
+steps:
+  - roll: smash 1 1 2 2 3
+  - may_use: {B: rapid_healing, C: mimic}
+  - C: {uses: rapid_healing}
+  - B: {prevent_loss: nothing}
+  - asked: {B: yield_tokyo}
+  - B: {uses: rapid_healing}
+  - refuse: {B: {uses: rapid_healing}, reason: ACTION_NOT_OFFERED}
+  - B: {yield_tokyo: stay}
+  - end: turn
+  - expect: {B: {hearts: 5, energy: 1}, C: {hearts: 6, energy: 3}}
+"""
+
+
+def test_a_card_is_used_where_it_stands_in_the_script(play: Play) -> None:
+    outcome = play(ANY_TIME)
+    assert outcome.message == ""
+    healed = [i for i, line in enumerate(outcome.story) if "gains 1 heart" in line]
+    (smashed,) = [i for i, line in enumerate(outcome.story) if "smashes" in line]
+    assert healed[0] < smashed < healed[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("C: {uses: rapid_healing}", "C: {uses: rapid_heeling}", 15, "did you mean rapid_healing?"),
+        ("C: {uses: rapid_healing}", "C: {uses: []}", 15, "uses names a card"),
+        ("C: {uses: rapid_healing}", "C: {uses: {rapid_healing: 1}}", 15, "uses is a list"),
+        ("C: {uses: rapid_healing}", "C: {use: rapid_healing}", 15, "C is not asked 'use' here"),
+        (
+            "C: {uses: rapid_healing}",
+            "A: {uses: rapid_healing}",
+            15,
+            "A cannot use rapid_healing here: B may use rapid_healing, C may use mimic (as "
+            "rapid_healing); A is asked reroll",
+        ),
+        ("C: {uses: rapid_healing}", "B: {uses: wings}", 15, "B cannot use wings here: B may use"),
+        (
+            "C: {uses: rapid_healing}",
+            "C: {uses: [rapid_healing, mimic, mimic]}",
+            15,
+            "C cannot use mimic here: B may use rapid_healing; A is asked reroll",
+        ),
+        (
+            "  - end: turn",
+            "  - end: turn\n  - C: {uses: rapid_healing}",
+            22,
+            "nobody can use a card here: the turn is over; write `- turn: B`",
+        ),
+        (
+            "  - end: turn",
+            "  - turn: B\n  - C: {uses: rapid_healing}",
+            22,
+            "say what chance brought in this turn",
+        ),
+        (
+            "B: rapid_healing, C: mimic}",
+            "B: rapid_healing, C: nothing}",
+            14,
+            "C may use mimic (as rapid_healing) too",
+        ),
+        (
+            "B: rapid_healing, C: mimic}",
+            "A: mimic, B: rapid_healing}",
+            14,
+            "A may not use mimic: B may use rapid_healing, C may use mimic (as rapid_healing)",
+        ),
+        (
+            "B: rapid_healing, C: mimic}",
+            "B: [rapid_healing, rapid_healing], C: mimic}",
+            14,
+            "B may not use rapid_healing: B may use rapid_healing, C may use mimic",
+        ),
+        (
+            "may_use: {B: rapid_healing, C: mimic}",
+            "may_use: nobody",
+            14,
+            "B may use rapid_healing, C may use mimic (as rapid_healing) too",
+        ),
+        ("C: mimic}", "C: mimik}", 14, "did you mean mimic?"),
+        ("C: mimic}", "D: mimic}", 14, "may_use: there is no player 'D'"),
+        ("  - may_use: {", "  - may_uses: {", 14, "did you mean may_use?"),
+        (
+            "  - end: turn",
+            "  - end: turn\n  - may_use: {C: mimic}",
+            22,
+            "nobody can use a card here: the turn is over",
+        ),
+        (
+            "refuse: {B: {uses: rapid_healing}",
+            "refuse: {C: {uses: rapid_healing}",
+            19,
+            "that C uses rapid_healing is legal: it was taken",
+        ),
+        (
+            "refuse: {B: {uses: rapid_healing}",
+            "refuse: {B: {uses: [mimic, mimic]}",
+            19,
+            "one answer or card used, and a reason",
+        ),
+        (
+            "reason: ACTION_NOT_OFFERED",
+            "reason: NOT_YOUR_PROMPT",
+            19,
+            "refused for another reason: ACTION_NOT_OFFERED",
+        ),
+        (
+            "  - end: turn",
+            "  - end: turn\n  - refuse: {C: {uses: mimic}, reason: ACTION_NOT_OFFERED}",
+            22,
+            "nobody can use a card here: the turn is over",
+        ),
+        (
+            "hearts: 6, energy: 3}",
+            "hearts: 6}, happened: [action_takn]",
+            22,
+            "did you mean action_taken?",
+        ),
+    ],
+)
+def test_what_is_wrong_about_a_card_at_any_time_is_said(
+    play: Play, old: str, new: str, line: int, message: str
+) -> None:
+    assert ANY_TIME.count(old) == 1, old
+    outcome = play(ANY_TIME.replace(old, new))
+    assert not outcome.ok
+    assert message in outcome.message
+    assert outcome.line == line, outcome.message
+
+
+def test_a_card_that_is_not_used_makes_a_difference(play: Play) -> None:
+    """The scenario stops holding without the action, and a question after one is not overlooked."""
+    assert "C: hearts is 5" in play(ANY_TIME.replace("  - C: {uses: rapid_healing}\n", "")).message
+    text = ANY_TIME[: ANY_TIME.index("  - refuse: ")]
+    assert "the scenario stops while B is asked yield_tokyo" in play(text).message
+
+
+def test_an_action_that_changes_what_was_answered_breaks_a_law(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The laws are checked after an action as after an answer."""
+    take = Session.take_action
+
+    def forgetful(self: Session, seat: Seat, action: str) -> Step:
+        step = take(self, seat, action)
+        return Step(tuple(f for f in step.facts if not isinstance(f, ActionTaken)), step.waiting)
+
+    monkeypatch.setattr(Session, "take_action", forgetful)
+    outcome = play(ANY_TIME)
+    assert "law broken" in outcome.message
+    assert outcome.line == 15
 
 
 def test_a_scenario_may_not_stop_in_a_question(play: Play) -> None:
