@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -19,10 +20,17 @@ _SHORT: Final = 28
 _CHUNK: Final = 4096
 _HELP: Final = {
     "en": "Type the numbers of your choices, separated by spaces; Enter alone takes what is marked "
-    "with *. t: table, q: quit (the match is kept), ?: this help.",
+    "with *. t: table, u: do what you may do at any time, in others' turns too, q: quit (the match "
+    "is kept), ?: this help.",
     "zh": "输入选项的编号，用空格分隔；直接回车则取带 * 的默认答案。"
-    "t：牌桌，q：退出（对局会保留），?：帮助。",
+    "t：牌桌，u：使用可随时使用的能力（他人回合也可以），q：退出（对局会保留），?：帮助。",
 }
+_ANY_TIME: Final = {"en": "You may at any time:", "zh": "你可以随时："}
+_NOTHING_OFFERED: Final = {
+    "en": "There is nothing that you may do at any time now.",
+    "zh": "现在没有可随时使用的能力。",
+}
+_USE: Final = re.compile(r"u([1-9][0-9]?)?")
 
 Wish = Literal["quit", "table", "help"]
 _WISHES: Final[dict[str, Wish]] = {
@@ -43,18 +51,40 @@ class Misread:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The wish to do what may be done at any time: the action of this number, from 1."""
+
+    number: int
+
+
 def help_text(locale: Locale) -> str:
     """How to answer."""
     return _HELP[locale]
 
 
-def read_reply(prompt: Prompt, line: str, locale: Locale = "en") -> Answer | Wish | Misread:
+def nothing_offered(locale: Locale) -> str:
+    """Why a wish to act cannot be fulfilled."""
+    return _NOTHING_OFFERED[locale]
+
+
+def read_wish(line: str) -> Wish | Use | None:
+    """What a typed line means whoever is asked; None: it is at most an answer to a question."""
+    word = "".join(line.lower().split())
+    use = _USE.fullmatch(word)
+    if use is not None:
+        return Use(int(use[1] or 1))
+    return _WISHES.get(word)
+
+
+def read_reply(prompt: Prompt, line: str, locale: Locale = "en") -> Answer | Wish | Use | Misread:
     """What a typed line means: an answer that the prompt allows, a wish, or nothing legal."""
-    words = line.replace(",", " ").lower().split()
+    wish = read_wish(line)
+    if wish is not None:
+        return wish
+    words = line.replace(",", " ").split()
     if not words:
         return prompt.default
-    if len(words) == 1 and words[0] in _WISHES:
-        return _WISHES[words[0]]
     try:
         numbers = [int(word) for word in words]
     except ValueError:
@@ -109,6 +139,24 @@ def show_question(
     else:
         for line in lines:
             out.print(line)
+
+
+def show_actions(out: Console, labels: Sequence[Text], locale: Locale) -> None:
+    """Print what may be done at any time, and what to type for it."""
+    if not labels:
+        return
+    title = Text(f"  {_ANY_TIME[locale]}", style="dim")
+    keys = ["u"] if len(labels) == 1 else [f"u{number}" for number in range(1, len(labels) + 1)]
+    lines = [
+        Text.assemble("  ", (f"[{key}]", "bold magenta"), " ", label)
+        for key, label in zip(keys, labels, strict=True)
+    ]
+    if len(lines) == 1:
+        out.print(title + lines[0][1:])
+        return
+    out.print(title)
+    for line in lines:
+        out.print(line)
 
 
 def _option(prompt: Prompt, number: int, label: Text) -> Text:

@@ -3,12 +3,14 @@
 import io
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from engine import Answer, Option, Prompt, PromptId, Seat
-from services.cli.play_ask import Lines, Misread, read_reply, show_question
+from services.cli.play_ask import Lines, Misread, Use, read_reply, show_actions, show_question
 from services.client import Question
 
 
@@ -61,6 +63,9 @@ ALLOCATE = Prompt(
         (NUMBER, "q", "quit"),
         (NUMBER, "T", "table"),
         (NUMBER, "?", "help"),
+        (NUMBER, "u", Use(1)),
+        (_select(0, 3), "U2", Use(2)),
+        (ALLOCATE, "u 2", Use(2)),
     ],
 )
 def test_a_line_becomes_an_answer(prompt: Prompt, line: str, expected: object) -> None:
@@ -74,6 +79,8 @@ def test_a_line_becomes_an_answer(prompt: Prompt, line: str, expected: object) -
         (_select(0, 3), "1 1"),
         (_select(1, 1), "0"),
         (_select(0, 3), "first"),
+        (_select(0, 3), "u0"),
+        (_select(0, 3), "u x"),
         (_select(0, 3), "-1"),
         (NUMBER, "6"),
         (NUMBER, "1 2"),
@@ -99,6 +106,21 @@ def test_a_question_shows_its_numbered_options_and_marks_the_default() -> None:
     assert "Which dice?" in text
     assert "2*die 2" in text
     assert "1 die 1" in text
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en", "at any time"), ("zh", "随时")])
+def test_what_may_be_done_at_any_time_is_shown_with_its_key(locale: Any, words: str) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=100)
+    show_actions(console, [], locale)
+    assert not out.getvalue()
+    show_actions(console, [Text("use the wand")], locale)
+    assert words in out.getvalue()
+    assert "[u] use the wand" in out.getvalue()
+    assert out.getvalue().count("\n") == 1
+    show_actions(console, [Text("use the wand"), Text("use the cup")], locale)
+    assert "[u1] use the wand" in out.getvalue()
+    assert "[u2] use the cup" in out.getvalue()
 
 
 @pytest.fixture
