@@ -32,6 +32,8 @@ from services.common.prompts_wire import answer_to_wire
 
 MASTER_KEY = b"m" * 32
 START_MS = 1_750_000_000_000
+# An action that may be taken at any time is taken so often.
+_ACTS = 0.2
 
 
 def match_id_of(name: str) -> str:
@@ -181,10 +183,14 @@ class Recorder:
         return await self.append(recording, recording.session.start(), _cause("start", 0, "host"))
 
     async def answer(self, recording: Recording) -> ParsedCommit | None:
-        """One random answer to a random open prompt; None when the match is over."""
+        """One random answer to a random open prompt, or now and then an action; None when the match
+        is over.
+        """
         waiting = recording.session.waiting
         if not waiting:
             return None
+        if recording.session.actions and self.dice.random() < _ACTS:
+            return await self.act(recording)
         prompt = self.dice.choice(waiting)
         answer = random_answer(prompt, self.dice)
         step = recording.session.answer(prompt.id, prompt.seat, answer)
@@ -198,6 +204,22 @@ class Recorder:
             how=How.ANSWER,
             digest=b"d" * 32,
             command="answer",
+        )
+        return await self.append(recording, step, cause)
+
+    async def act(self, recording: Recording) -> ParsedCommit:
+        """One random action of those that may be taken at any time."""
+        offered = self.dice.choice(recording.session.actions)
+        action = self.dice.choice(offered.actions).id
+        step = recording.session.take_action(offered.seat, action)
+        cause = Cause(
+            request_id=f"r{len(recording.commits)}",
+            actor=f"player-{offered.seat}",
+            seat=offered.seat,
+            answer=answer_to_wire(Answer(picks=(action,))).SerializeToString(),
+            how=How.ANSWER,
+            digest=b"d" * 32,
+            command="action",
         )
         return await self.append(recording, step, cause)
 
