@@ -38,6 +38,9 @@ class _Recorder:
     def turn_begins(self, match: MatchState, table: GameState) -> None:
         del match, table  # a bench never goes back
 
+    def moment(self) -> None:
+        """Nobody acts at any time on a bench."""
+
 
 class Bench(Generic[S]):
     """Runs one rule at a time on a table that starts in the given state."""

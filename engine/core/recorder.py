@@ -25,6 +25,7 @@ from engine.core.state import GameState, MatchState
 from engine.core.visibility import Fact, Seat
 
 FACTS_PER_COMMIT_MAX: Final = 2_000
+_Answers = Mapping[PromptId, Answer]
 _QUESTIONS: Final = (Prompted, PromptedInSecret, PromptsWithdrawn)
 
 
@@ -49,14 +50,17 @@ class SeedMissing(Exception):  # a state of the session, met by a caller's mista
 class Splice(NamedTuple):
     """An action that was taken between two facts of the rules, while they waited.
 
-    at: how many of the turn's facts lay before the open questions. end: how many there were after
-    the action. group, answers: the questions that were open, and those of them already answered.
+    It falls after the first `at` facts of the turn: at once, or (moment: not 0) at that moment of
+    the turn. end, moments: how many facts and moments there were after the action. group, answers:
+    the questions that were open, and those of them already answered.
     """
 
     at: int
+    moment: int
     end: int
+    moments: int
     group: tuple[Prompt, ...]
-    answers: Mapping[PromptId, Answer]
+    answers: _Answers
 
 
 class Recorder:
@@ -91,9 +95,12 @@ class Recorder:
         """Where actions were taken in the turn."""
         self.actions: dict[Seat, int] = {}
         """How many of them each seat took."""
+        self.moments = 0
+        """How many moments the turn has had at which an action may fall."""
+        self._moment_at = -1
         self._past: Sequence[Fact] | None = None
         self._at = 0
-        self._stop = 0
+        self._stop = (0, 0)
         self._at_stop: Callable[[], None] = _nothing
 
     # -- what the table calls ----------------------------------------------------------------------
@@ -135,9 +142,17 @@ class Recorder:
             self._base, self._base_table = match, table
             self._handed = []
             self._turn_at = self.cursor if self._rebuilding else len(self._facts)
+            self.moments, self._moment_at = 0, -1
             if self.splices:
                 self.splices = []
                 self.actions = {}
+
+    def moment(self) -> None:
+        """Here an action may fall; what lies before is not looked at again because of it."""
+        self.moments += 1
+        self._moment_at = self.position
+        if self._past is not None and self._stop[1] == self.moments:
+            self._at_stop()
 
     # -- what the session calls --------------------------------------------------------------------
 
@@ -202,17 +217,19 @@ class Recorder:
             self._base, table=self._base_table, fact_count=self._base_facts
         )
 
-    def repeat(self, stop: int, at_stop: Callable[[], None]) -> None:
-        """From now on facts are compared with those of the turn so far; after `stop` of them
+    def repeat(self, splice: Splice, at_stop: Callable[[], None]) -> None:
+        """From now on facts are compared with those of the turn so far; where the action falls
         `at_stop` is called, which says where to stop next (`stop_at`) or that all has been
         repeated (`go_on`).
         """
         self._past, self._at, self._live = self.turn, 0, False
-        self.stop_at(stop, at_stop)
+        self.moments, self._moment_at = 0, -1
+        self.actions = {}
+        self.stop_at(splice, at_stop)
 
-    def stop_at(self, stop: int, at_stop: Callable[[], None]) -> None:
+    def stop_at(self, splice: Splice, at_stop: Callable[[], None]) -> None:
         """Stop there next."""
-        self._stop, self._at_stop = stop, at_stop
+        self._stop, self._at_stop = (splice.at, splice.moment), at_stop
 
     def go_on(self) -> None:
         """What comes now is new."""
@@ -229,14 +246,19 @@ class Recorder:
         """One more action of a seat in this turn."""
         self.actions[taken.seat] = self.actions.get(taken.seat, 0) + 1
 
-    def before_questions(self, asked_at: int) -> int:
-        """How many facts of the turn lay before the questions that were put last, when they ended
-        with number `asked_at`.
+    def place(self, asked_at: int, group: tuple[Prompt, ...], answers: _Answers) -> Splice:
+        """Where an action falls while the group is open, whose questions ended with fact
+        `asked_at` of the turn. An earlier action that fell there becomes part of the new one.
         """
         at, turn = asked_at, self.turn
         while at and isinstance(turn[at - 1], _QUESTIONS):
             at -= 1
-        return at
+        moment = self.moments if self._moment_at == at else 0
+        if self.splices and (at, self.moments) == self.splices[-1][2:4]:
+            at, moment = self.splices.pop()[:2]
+        splice = Splice(at, moment, 0, 0, group, dict(answers))
+        self.splices.append(splice)
+        return splice
 
     def _expected(self) -> Fact | None:
         past = self._past
@@ -251,7 +273,7 @@ class Recorder:
         if self._expected() != fact:
             raise self._differs(fact)
         self._at += 1
-        if self._at == self._stop:
+        if self._stop == (self._at, 0):
             self._at_stop()
 
 

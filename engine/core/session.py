@@ -31,7 +31,7 @@ from engine.core.facts import (
 from engine.core.game import AnyGame, MatchOver
 from engine.core.lobby import ENTROPY_LENGTHS, check_reveal, check_reveals, unrevealed
 from engine.core.prompts import Answer, Prompt, PromptId, SeatActions, StandingAnswer, check_answer
-from engine.core.recorder import RebuildMismatch, Recorder, Splice
+from engine.core.recorder import RebuildMismatch, Recorder
 from engine.core.refusals import Refusal
 from engine.core.standing import check_standing, standing_answer
 from engine.core.state import GameState, MatchState, empty_state, evolve, fold
@@ -461,14 +461,10 @@ class Session:
         the rules go on from it: so they ask what is to be asked now.
         """
         recorder = self._recorder
-        at = recorder.before_questions(self._asked_at)
-        if recorder.splices and at == recorder.splices[-1].end:
-            at = recorder.splices.pop().at
-        recorder.splices.append(Splice(at, 0, self._group, dict(self._answers)))
-        recorder.actions = {}
+        recorder.place(self._asked_at, self._group, self._answers)
         assert self._rule is not None
         self._rule.close()
-        recorder.repeat(recorder.splices[0].at, partial(self._splice, 0, taken))
+        recorder.repeat(recorder.splices[0], partial(self._splice, 0, taken))
         self._table = Table(self.game, recorder.base, recorder)
         self._rule = _play(self._table, recorder, fresh=recorder.base.table is None)
         step = self._advance(None)
@@ -490,7 +486,8 @@ class Session:
         is_last = number + 1 == len(recorder.splices)
         if not is_last:
             later = recorder.splices[number + 1]
-            recorder.stop_at(later.at, partial(self._splice, number + 1, taken))
+            recorder.stop_at(later, partial(self._splice, number + 1, taken))
+        table.reopen(())
         end = len(recorder.turn) if is_last else splice.end
         while recorder.position < end:
             fact = recorder.next_past()
@@ -502,7 +499,7 @@ class Session:
             recorder.count(taken)
             table.record(taken)
             table.act(taken.seat, taken.action)
-            recorder.splices[-1] = splice._replace(end=recorder.position)
+            recorder.splices[-1] = splice._replace(end=recorder.position, moments=recorder.moments)
         self._carried = splice.answers
         table.reopen(splice.group)
 

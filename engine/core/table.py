@@ -64,6 +64,9 @@ class Recorder(Protocol):
     def turn_begins(self, match: MatchState, table: GameState) -> None:
         """The next fact is the first of a turn; match and table are the state before it."""
 
+    def moment(self) -> None:
+        """Here an action may fall; what lies before is not looked at again because of it."""
+
 
 class Table(Generic[S]):
     """The table of one match, for rules. Only `record` changes what it holds."""
@@ -231,6 +234,15 @@ class Table(Generic[S]):
                 found[each.seat] = (*found.get(each.seat, ()), option)
         return tuple([SeatActions(Seat(seat), found[seat]) for seat in sorted(found)])
 
+    def moment(self) -> None:
+        """An action that is taken at the next question falls here at the earliest: what has been
+        decided by now, also that something did not happen, is not decided again.
+
+        Called between the reactions to a happening or proposal; rules call it between steps.
+        """
+        if self.has_actions():
+            self._recorder.moment()
+
     def has_actions(self) -> bool:
         """Does any card in play let its owner act at any time?"""
         index = self._index if self.state.holdings is self._indexed else self._reindex()
@@ -315,12 +327,14 @@ class Table(Generic[S]):
         for seat in seats:
             used: dict[tuple[int, int], int] = {}
             while changed is not None:
+                self.moment()
                 chosen = await self._choose_offer(changed, kind, Seat(seat), used)
                 if chosen is None:
                     break
                 chosen.me.pay(chosen.hook.price)
                 act = cast("Callable[[Me[S], P], _Coroutine[P | None]]", chosen.hook.act)
                 changed = await act(chosen.me, changed)
+        self.moment()
         self._causes.pop()
         return changed
 
@@ -361,11 +375,13 @@ class Table(Generic[S]):
         for each in self._in_order(listeners, first):
             if self.state.holdings is not holdings and not self._still_there(each):
                 continue
+            self.moment()
             when = each.hook.when
             if when is None or when(each.me, happening):
                 result = each.hook.act(each.me, happening)
                 if each.hook.is_async:
                     await cast("_Coroutine[object]", result)
+        self.moment()
         self._causes.pop()
 
     async def comes_into_play(self, me: Me[S], card: str, *, intrinsic: bool = True) -> None:
@@ -383,6 +399,7 @@ class Table(Generic[S]):
         self._deeper(subject.__name__)
         for hook in hooks:
             if hook.subject is subject:
+                self.moment()
                 result = hook.act(me)
                 if hook.is_async:
                     await cast("_Coroutine[object]", result)

@@ -1,8 +1,9 @@
 """A tiny complete game whose cards let their owners act at any time, for tests of the kernel.
 
-Every seat has coins, a purse (1 coin for a shield, whenever it likes) and a whistle (nothing, for
-nothing). In each round the first seat spends coins if it has two, all vote openly, all hide coins
-in secret, and a die is rolled. Three rounds, and it is over.
+Every seat has coins, a purse (1 coin for a shield, whenever it likes), a whistle (nothing, for
+nothing) and a bowl (a coin for who has none when the votes have been counted). In each round the
+first seat spends coins if it has two, all vote openly, all hide coins in secret, and a die is
+rolled. Three rounds, and it is over.
 """
 
 from __future__ import annotations
@@ -62,6 +63,10 @@ class ShieldRaised(Fact, frozen=True, tag="shield_raised"):
     seat: Public[Seat]
 
 
+class CoinFound(Fact, frozen=True, tag="coin_found"):
+    seat: Public[Seat]
+
+
 class VotesCounted(Fact, frozen=True, tag="votes_counted"):
     votes: Public[tuple[str, ...]]
 
@@ -72,9 +77,9 @@ def lay_chests(fact: ChestsLaid) -> CoffersState:
     return CoffersState(
         chests=tuple(Chest(each, COINS) for each in seats),
         holdings=tuple(
-            Holding(id=2 * each - 1 + index, seat=each, card=card)
+            Holding(id=3 * each - 2 + index, seat=each, card=card)
             for each in seats
-            for index, card in enumerate(("purse", "whistle"))
+            for index, card in enumerate(("purse", "whistle", "bowl"))
         ),
     )
 
@@ -99,6 +104,11 @@ def spend_coins(state: CoffersState, fact: CoinsSpent) -> CoffersState:
 @evolves(ShieldRaised)
 def raise_shield(state: CoffersState, fact: ShieldRaised) -> CoffersState:
     return _with_chest(state, fact.seat, 0, 1)
+
+
+@evolves(CoinFound)
+def find_coin(state: CoffersState, fact: CoinFound) -> CoffersState:
+    return _with_chest(state, fact.seat, 1, 0)
 
 
 @evolves(VotesCounted)
@@ -142,6 +152,11 @@ def _card(card_id: str, name: str, name_zh: str) -> Card[CoffersMe]:
 
 purse = _card("purse", "Purse", "钱袋")
 whistle = _card("whistle", "Whistle", "哨子")
+bowl = _card("bowl", "Bowl", "碗")
+
+
+class Almsgiving(msgspec.Struct, frozen=True, gc=False):
+    """Who has nothing gets something."""
 
 
 @purse.anytime(price=1, since=2)
@@ -152,6 +167,11 @@ def open_purse(me: CoffersMe) -> None:
 @whistle.anytime(since=3)
 def blow_whistle(_: CoffersMe) -> None:
     """It may be blown for ever; that must have an end."""
+
+
+@bowl.after(Almsgiving, when=lambda me, _: not me.coins)
+def hold_out_bowl(me: CoffersMe, _: Almsgiving) -> None:
+    me.table.record(CoinFound(me.seat))
 
 
 async def set_up(table: Table[CoffersState]) -> None:
@@ -177,6 +197,7 @@ async def play_round(table: Table[CoffersState]) -> None:
         ]
     )
     table.record(VotesCounted(tuple(each.picks[0] for each in votes)))
+    await table.announce(Almsgiving())
     hidden = await table.ask_all(
         [
             Prompt(
@@ -202,7 +223,7 @@ COFFERS: Game[CoffersState] = Game(
     seats_high=5,
     revision=3,
     state=CoffersState,
-    facts=(BellRung, ChestsLaid, CoinsSpent, ShieldRaised, VotesCounted),
+    facts=(BellRung, ChestsLaid, CoinFound, CoinsSpent, ShieldRaised, VotesCounted),
     checkpoint=BellRung,
     setup=set_up,
     turn=play_round,

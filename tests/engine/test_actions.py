@@ -40,8 +40,8 @@ from tests.engine.playing import random_answer
 GAME = cast("AnyGame", COFFERS)
 SEED = derive_seed(b"master", "k1", "coffers")
 ANN, BEN, CID = Seat(1), Seat(2), Seat(3)
-PURSES = {ANN: "use:1", BEN: "use:3", CID: "use:5"}
-WHISTLES = {ANN: "use:2", BEN: "use:4", CID: "use:6"}
+PURSES = {ANN: "use:1", BEN: "use:4", CID: "use:7"}
+WHISTLES = {ANN: "use:2", BEN: "use:5", CID: "use:8"}
 YES = Answer(picks=("yes",))
 
 
@@ -96,7 +96,7 @@ def tags(facts: tuple[Fact, ...]) -> list[str]:
 def test_what_a_seat_may_do_is_said_once_and_seen_by_all() -> None:
     play = Play()
     offered = [fact for fact in play.facts if isinstance(fact, ActionsOffered)]
-    both = (Option("use:3", "use:purse"), Option("use:4", "use:whistle"))
+    both = (Option("use:4", "use:purse"), Option("use:5", "use:whistle"))
     assert [fact.seat for fact in offered] == [ANN, BEN, CID]
     assert play.session.actions[1] == SeatActions(BEN, both)
     assert play.session.state.actions_of(BEN) == both
@@ -111,7 +111,7 @@ def test_a_seat_that_is_not_asked_acts_and_the_question_stays_as_it_was() -> Non
     play = Play()
     before = play.asked()
     facts = play.act(BEN, PURSES[BEN])
-    assert facts == (ActionTaken(BEN, "use:3"), CoinsSpent(BEN, 1), ShieldRaised(BEN))
+    assert facts == (ActionTaken(BEN, "use:4"), CoinsSpent(BEN, 1), ShieldRaised(BEN))
     assert play.asked() == before == [("p1", 1, "spend")]
     assert play.chest(BEN) == (2, 1)
     play.answer(ANN, Answer(number=3))
@@ -189,6 +189,39 @@ def test_several_actions_at_several_questions_of_a_turn() -> None:
     assert [play.chest(each) for each in (ANN, BEN, CID)] == [(1, 1), (1, 2), (1, 2)]
 
 
+def test_what_has_passed_is_not_decided_again() -> None:
+    """The bowl found a coin in the chest; that it is spent at the next question is too late."""
+    play = Play()
+    play.answer(ANN, Answer(number=2))
+    play.answer_all(YES)
+    assert {kind for _, _, kind in play.asked()} == {"hide"}
+    play.act(ANN, PURSES[ANN])
+    assert play.chest(ANN) == (0, 1)
+    play.check()
+    play.act(BEN, PURSES[BEN])
+    play.check()
+    play.answer_all(Answer(number=0))
+    play.answer_all(YES)
+    assert play.chest(ANN) == (1, 1)
+    play.act(BEN, PURSES[BEN])
+    play.check()
+
+
+def test_actions_before_and_after_what_passes() -> None:
+    """In one turn: at the votes, so that the bowl is held out, and after that."""
+    play = Play()
+    play.answer(ANN, Answer(number=2))
+    play.act(ANN, PURSES[ANN])
+    play.act(CID, WHISTLES[CID])
+    play.answer_all(YES)
+    assert play.chest(ANN) == (1, 1)
+    play.check()
+    play.act(ANN, PURSES[ANN])
+    play.act(CID, PURSES[CID])
+    assert play.chest(ANN) == (0, 2)
+    play.check()
+
+
 def test_actions_of_a_turn_have_an_end() -> None:
     """Also where they cost nothing; the next turn has its own."""
     play = Play()
@@ -231,7 +264,7 @@ def test_what_is_not_offered_is_refused_and_changes_nothing() -> None:
     ):
         with pytest.raises(Refusal, match="ACTION_NOT_OFFERED") as refusal:
             play.session.take_action(seat, action)
-        assert refusal.value.legal == (("use:4",) if seat == BEN else ())
+        assert refusal.value.legal == (("use:5",) if seat == BEN else ())
     assert encode_state(play.session.state) == before
     play.check()
 
@@ -245,7 +278,7 @@ def test_actions_need_a_running_match() -> None:
     play.facts += play.session.abandon().facts
     assert play.session.state.actions == ()
     with pytest.raises(Refusal, match="MATCH_FINISHED"):
-        play.session.take_action(BEN, "use:4")
+        play.session.take_action(BEN, "use:5")
     play.check()
 
 
@@ -270,7 +303,7 @@ def forged(change: str) -> list[Fact]:
         case "another seat":
             facts[at] = ActionTaken(BEN, "use:1")
         case "not offered":
-            facts[at] = ActionTaken(ANN, "use:5")
+            facts[at] = ActionTaken(ANN, "use:7")
         case "nothing came of it":
             del facts[at + 1 : at + 3]
         case "not said":

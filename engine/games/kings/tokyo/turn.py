@@ -96,6 +96,7 @@ async def play_turn(table: KingTable) -> None:
     seat = extra.seat
     begin_turn(table, extra)
     for step in STEPS:
+        table.moment()
         await step(table, seat)
         if not table.state.monster(seat).alive or table.state.cut_short:
             break
@@ -337,6 +338,7 @@ STEPS: Final[tuple[StepRule, ...]] = (start, roll, resolve, enter_tokyo, buy)
 
 async def end_turn(table: KingTable, seat: Seat) -> None:
     """End effects, poison, then: has somebody won? (NOTES 1.12)"""
+    table.moment()
     if not table.state.cut_short:
         await _sell(table, seat)
         await table.announce(TurnEnding(seat))
