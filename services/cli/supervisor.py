@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import os
 import re
-import signal
 import socket
 import sys
 import time
@@ -25,7 +24,7 @@ from services.cli.datadir import DataDir, TokenMaker
 from services.cli.runtime import first_of
 from services.cli.topics_kafka import ensure_topic, existing_partitions
 from services.common.broker import KafkaBroker
-from services.common.child import Child, start_child
+from services.common.child import Program, start_child
 from services.common.errors import StartupError
 from services.common.redis_server import RedisServer
 from services.common.settings import PREFIX, Address, Settings, parse_address
@@ -39,7 +38,7 @@ _LOOPBACK: Final = "127.0.0.1"
 MemberRole = Literal["match", "projector", "replay"]
 
 
-class Member:
+class Member(Program):
     """One service process of the set-up: started, watched, and harmed by tests."""
 
     def __init__(
@@ -51,18 +50,6 @@ class Member:
         self.address = str(listen)
         self.metrics_address = str(metrics)
         self.log_file = logs / f"{name}.log"
-        self._child: Child | None = None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it was started and has not ended."""
-        return self._child is not None and self._child.returncode is None
-
-    @property
-    def pid(self) -> int:
-        """Its process id, also after its end."""
-        assert self._child is not None, "not started"
-        return self._child.pid
 
     async def start(self, environ: Mapping[str, str]) -> None:
         """Start it; `healthy` waits until it serves. StartupError when it cannot be started."""
@@ -103,29 +90,11 @@ class Member:
 
     async def stop(self) -> int:
         """End it in order (SIGTERM); return the exit code."""
-        assert self._child is not None, "not started"
-        self._child.send(signal.SIGCONT)
-        return await self._child.stop(_STOP_S)
-
-    async def kill(self) -> None:
-        """End it as a crash would (SIGKILL)."""
-        assert self._child is not None, "not started"
-        await self._child.kill()
-
-    def pause(self) -> None:
-        """Freeze it (SIGSTOP): its connections stay open, nothing is answered."""
-        assert self._child is not None, "not started"
-        self._child.send(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let it go on after `pause`."""
-        assert self._child is not None, "not started"
-        self._child.send(signal.SIGCONT)
+        return await self._started.stop(_STOP_S)
 
     async def ended(self) -> str:
         """Wait until it ends; return a sentence that says how."""
-        assert self._child is not None, "not started"
-        await self._child.wait()
+        await self.wait()
         return self.obituary()
 
     def obituary(self) -> str:

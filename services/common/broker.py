@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from services.common.child import Child, leashed, start_child
+from services.common.child import Child, Program, leashed, locked, start_child
 from services.common.errors import StartupError
 
 KAFKA_VERSION: Final = "4.4.0"
@@ -33,8 +33,6 @@ _FETCH_TIMEOUT_S: Final = 30
 _LOG_TIMES: Final = "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS"
 START_S: Final = 60.0
 STOP_S: Final = 15.0
-# A predecessor that is just ending (its parent was killed) may hold the directory a moment longer.
-_PREDECESSOR_S: Final = 10.0
 
 _SETTINGS: Final = """\
 process.roles=broker,controller
@@ -73,7 +71,7 @@ def default_cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "diceledger"
 
 
-class KafkaBroker:
+class KafkaBroker(Program):
     """One broker on one data directory; what it holds survives stop, kill and restart.
 
     Ports not given are chosen free and stay the same for the life of this object. A `quick` one
@@ -100,7 +98,6 @@ class KafkaBroker:
         self._heap_mb = heap_mb
         self._quick = quick
         self._say = say
-        self._child: Child | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -112,17 +109,6 @@ class KafkaBroker:
     def log_file(self) -> Path:
         """What the broker says."""
         return self._data_dir / "kafka.log"
-
-    @property
-    def pid(self) -> int:
-        """Process id of the running broker."""
-        assert self._child is not None, "not started"
-        return self._child.pid
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it was started and has not ended."""
-        return self._child is not None and self._child.returncode is None
 
     async def start(self) -> None:
         """Fetch what is missing, start, wait until it serves; StartupError when it does not."""
@@ -141,7 +127,10 @@ class KafkaBroker:
         ]
         try:
             self._data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = await _locked(self._data_dir / "kafka.lock", self._data_dir)
+            lock = await locked(
+                self._data_dir / "kafka.lock",
+                f"Another Kafka broker is running on {self._data_dir}.",
+            )
             try:
                 settings = self._write_settings()
                 with self.log_file.open("ab") as output:
@@ -165,28 +154,7 @@ class KafkaBroker:
     async def stop(self) -> None:
         """End it in order (SIGTERM, after STOP_S seconds SIGKILL)."""
         if self._child is not None:
-            self._child.send(signal.SIGCONT)
             await self._child.stop(STOP_S)
-
-    async def kill(self) -> None:
-        """End it as a crash would (SIGKILL)."""
-        if self._child is not None:
-            await self._child.kill()
-
-    def pause(self) -> None:
-        """Freeze it (SIGSTOP): connections stay open, nothing is answered."""
-        assert self._child is not None, "not started"
-        self._child.send(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let it go on after `pause`."""
-        assert self._child is not None, "not started"
-        self._child.send(signal.SIGCONT)
-
-    async def wait(self) -> int:
-        """Wait until it ends by itself; return the exit code."""
-        assert self._child is not None, "not started"
-        return await self._child.wait()
 
     def _choose_ports(self) -> None:
         for given, taken in zip(
@@ -343,21 +311,6 @@ def _serves(port: int) -> bool:
     finally:
         with contextlib.suppress(KafkaError):
             admin.close()
-
-
-async def _locked(path: Path, data_dir: Path) -> int:
-    """A descriptor that holds the lock: never two brokers on one directory."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    give_up = time.monotonic() + _PREDECESSOR_S
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return descriptor
-        except BlockingIOError:
-            if time.monotonic() > give_up:
-                os.close(descriptor)
-                raise StartupError(f"Another Kafka broker is running on {data_dir}.") from None
-            await asyncio.sleep(0.05)
 
 
 def _check_free(port: int) -> None:

@@ -7,12 +7,19 @@ a process with gRPC threads.) Elsewhere than on Linux, children of a killed pare
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
+
+from services.common.errors import StartupError
+
+# A predecessor that is just ending (its parent was killed) may hold the directory a moment longer.
+_PREDECESSOR_S: Final = 10.0
 
 _LEASH: Final = """
 import ctypes, os, signal, sys
@@ -64,6 +71,7 @@ class Child:
 
     async def stop(self, patience_s: float) -> int:
         """Ask it to end (SIGTERM); after `patience_s` seconds end it. Return the exit code."""
+        self.send(signal.SIGCONT)  # A paused one would not hear it.
         self.send(signal.SIGTERM)
         try:
             async with asyncio.timeout(patience_s):
@@ -75,6 +83,64 @@ class Child:
         """End it at once (SIGKILL) and return the exit code."""
         self.send(signal.SIGKILL)
         return await self.wait()
+
+
+class Program:
+    """A program that runs as a child, and is started again after its end; tests harm it.
+
+    Its kinds know how it is started, set `_child` then, and say how it is stopped.
+    """
+
+    _child: Child | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id, also after its end."""
+        return self._started.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._child is not None and self._child.returncode is None
+
+    async def kill(self) -> None:
+        """End it as a crash would (SIGKILL)."""
+        await self._started.kill()
+
+    def pause(self) -> None:
+        """Freeze it (SIGSTOP): connections stay open, nothing is answered."""
+        self._started.send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on after `pause`."""
+        self._started.send(signal.SIGCONT)
+
+    async def wait(self) -> int:
+        """Wait until it ends by itself; return the exit code."""
+        return await self._started.wait()
+
+    @property
+    def _started(self) -> Child:
+        assert self._child is not None, "not started"
+        return self._child
+
+
+async def locked(path: Path, taken: str) -> int:
+    """A descriptor that holds the lock of a directory, for a `Program` to keep.
+
+    StartupError, which says `taken`, when another one holds it.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    give_up = time.monotonic() + _PREDECESSOR_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                os.close(descriptor)
+                raise StartupError(taken) from None
+            await asyncio.sleep(0.05)
 
 
 async def start_child(

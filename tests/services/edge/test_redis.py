@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from services.common import redis_server
+from services.common import child as child_module
 from services.common.errors import ApiError, StartupError
 from services.common.redis_server import RedisServer, find_redis_server
 from services.common.redis_store import check_redis, connect_redis, redis_client, views_errors
@@ -81,7 +81,7 @@ async def test_a_client_goes_on_after_a_restart(server: RedisServer) -> None:
 async def test_there_are_never_two_servers_on_one_directory(
     server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_server, "_PREDECESSOR_S", 0.2)
+    monkeypatch.setattr(child_module, "_PREDECESSOR_S", 0.2)
     with pytest.raises(StartupError, match="Another Redis server is running on"):
         await RedisServer(tmp_path / "redis").start()
     async with redis_client(server.url) as redis:

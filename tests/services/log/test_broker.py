@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.common import broker as broker_module
+from services.common import child as child_module
 from services.common.broker import KafkaBroker, default_cache_dir, kafka_jars
 from services.common.errors import StartupError
 from services.common.log.kafka import KafkaLog
@@ -64,7 +65,7 @@ async def test_what_a_broker_holds_survives_stop_and_crash(own_kafka_broker: Kaf
 async def test_two_brokers_never_share_a_directory(
     kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker_module, "_PREDECESSOR_S", 0.1)  # nobody is ending here
+    monkeypatch.setattr(child_module, "_PREDECESSOR_S", 0.1)  # nobody is ending here
     with pytest.raises(StartupError, match="Another Kafka broker is running on"):
         await KafkaBroker(kafka_broker.log_file.parent).start()
 
