@@ -28,7 +28,7 @@ from services.client.receipts import Created, Joined, Receipt, receipt_from_wire
 from services.client.replays import ReplayCalls
 from services.client.requests import new_request_id
 from services.client.retry import Patience, RetryPolicy, is_retriable
-from services.client.streams import resumed
+from services.client.streams import watched
 from services.client.tokens import Credentials, TokenSource
 from services.client.updates import MatchUpdate, UpdateReader
 from services.common.errors import ApiError
@@ -296,20 +296,9 @@ class Client:
         """
         reader = UpdateReader(match_id, from_sequence, fold=fold)
         observer = self._pledges.observe(match_id, from_sequence)
-
-        def request() -> match_pb2.WatchMatchRequest:
-            return match_pb2.WatchMatchRequest(
-                match_id=match_id, from_sequence=reader.next_sequence
-            )
-
-        responses = resumed(
-            self._caller, lambda stub: stub.WatchMatch, request, lambda: reader.is_finished
-        )
-        async for response in responses:
-            update = reader.read(response.update)
-            if update is not None:
-                await observer.saw(update)
-                yield update
+        async for update in watched(self._caller, reader):
+            await observer.saw(update)
+            yield update
 
     def play(self) -> PlayStream:
         """The fast path, one stream for many matches: `async with client.play() as stream`."""

@@ -9,6 +9,7 @@ beginning of the match later is found out.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,7 +25,7 @@ from engine import (
 from services.client.calls import Caller
 from services.client.receipts import Receipt, receipt_from_wire
 from services.client.requests import ENTROPY_LENGTHS, new_entropy
-from services.client.streams import resumed
+from services.client.streams import watched
 from services.client.updates import ChainBroken, MatchUpdate, UpdateReader
 from services.common.errors import ApiError, refuse
 
@@ -194,23 +195,11 @@ class Pledges:
         """The lobby of a match up to its newest commit, or as far as is enough."""
         reader = UpdateReader(match_id, 1, fold=False)
         lobby = Lobby()
-
-        def request() -> match_pb2.WatchMatchRequest:
-            return match_pb2.WatchMatchRequest(
-                match_id=match_id, from_sequence=reader.next_sequence
-            )
-
-        responses = resumed(
-            self._caller, lambda stub: stub.WatchMatch, request, lambda: reader.is_finished
-        )
-        async for response in responses:
-            update = reader.read(response.update)
-            if update is None:
-                continue
-            lobby.apply(update)
-            if is_enough(lobby) or update.live or lobby.is_over:
-                break
-        await responses.aclose()
+        async with aclosing(watched(self._caller, reader)) as updates:
+            async for update in updates:
+                lobby.apply(update)
+                if is_enough(lobby) or update.live or lobby.is_over:
+                    break
         return lobby
 
 

@@ -1,14 +1,19 @@
 """Server streams that go on by themselves after the connection, or the server, is lost."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import TypeVar
 
 import grpc.aio
 from google.protobuf.message import Message
 
+from diceledger.match.v1 import match_pb2, match_pb2_grpc
 from services.client.calls import Caller
 from services.client.retry import Patience, is_retriable
+from services.client.updates import MatchUpdate, UpdateReader
 from services.common.errors import parse_error, refuse
 
 StubT = TypeVar("StubT")
@@ -53,3 +58,24 @@ async def resumed(
             patience.restart()
         caller.channels.avoid(address)
         await patience.pause(failure)
+
+
+async def watched(
+    caller: Caller[match_pb2_grpc.MatchServiceAsyncStub], reader: UpdateReader
+) -> AsyncGenerator[MatchUpdate, None]:
+    """The updates that `reader` reads of its match, to its end.
+
+    Raises ChainBroken, and what `resumed` raises.
+    """
+
+    def request() -> match_pb2.WatchMatchRequest:
+        return match_pb2.WatchMatchRequest(
+            match_id=reader.match_id, from_sequence=reader.next_sequence
+        )
+
+    responses = resumed(caller, lambda stub: stub.WatchMatch, request, lambda: reader.is_finished)
+    async with aclosing(responses):
+        async for response in responses:
+            update = reader.read(response.update)
+            if update is not None:
+                yield update
