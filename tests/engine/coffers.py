@@ -228,7 +228,7 @@ COFFERS: Game[CoffersState] = Game(
     setup=set_up,
     turn=play_round,
     me=lambda table, seat, holding: CoffersMe(table, seat, holding),
-    decks=(DECK,),
+    decks=(cast("Deck[Me[CoffersState]]", DECK),),
     phrases={
         "prompt.spend": ("{seat}, how many coins?", "{seat}，花几枚？"),
         "prompt.vote": ("{seat}, yes or no?", "{seat}，赞成吗？"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -320,12 +321,12 @@ def test_secret_needs_an_owner() -> None:
         (lambda s: s.answer("p1", Seat(1), Answer()), "MATCH_NOT_STARTED"),
     ],
 )
-def test_refusals_in_the_lobby(call: object, reason: str) -> None:
+def test_refusals_in_the_lobby(call: Callable[[Session], object], reason: str) -> None:
     session, _ = Session.create(GAME, match_id="m1", host="h", seats=2, seed=SEED)
     session.join("player0", "A")
     before = session.state
     with pytest.raises(Refusal) as refusal:
-        call(session)  # type: ignore[operator]
+        call(session)
     assert refusal.value.reason == reason
     assert refusal.value.message("zh") != refusal.value.message("en")
     assert session.state == before
@@ -334,13 +335,14 @@ def test_refusals_in_the_lobby(call: object, reason: str) -> None:
 def test_refusals_once_the_match_runs() -> None:
     session, _ = begin(2)
     before = session.state
-    for call, reason in (
+    calls: tuple[tuple[Callable[[], object], str], ...] = (
         (lambda: session.join("x", "X"), "NOT_IN_LOBBY"),
         (lambda: session.start(), "NOT_IN_LOBBY"),
         (lambda: session.answer("p9", Seat(1), Answer()), "PROMPT_CLOSED"),
         (lambda: session.answer("p1", Seat(2), Answer(picks=("swap",))), "NOT_YOUR_PROMPT"),
         (lambda: session.answer("p1", Seat(1), Answer()), "ILLEGAL_ANSWER"),
-    ):
+    )
+    for call, reason in calls:
         with pytest.raises(Refusal) as refusal:
             call()
         assert refusal.value.reason == reason
@@ -353,6 +355,7 @@ def test_a_full_lobby_and_unknown_things_are_refused_with_the_legal_ones() -> No
     session.join("b", "B")
     with pytest.raises(Refusal, match="MATCH_FULL"):
         session.join("c", "C")
+    usual: dict[str, Any] = {"match_id": "m", "host": "h", "seats": 2, "seed": SEED}
     for arguments, reason, legal in (
         ({"seats": 6}, "BAD_SEAT_COUNT", ("2", "3", "4", "5")),
         ({"options": {"x": "y"}}, "UNKNOWN_OPTION", ("deck",)),
@@ -361,10 +364,7 @@ def test_a_full_lobby_and_unknown_things_are_refused_with_the_legal_ones() -> No
         ({"expansions": ("moon",)}, "UNKNOWN_OPTION", ()),
     ):
         with pytest.raises(Refusal) as refusal:
-            Session.create(
-                GAME,
-                **{"match_id": "m", "host": "h", "seats": 2, "seed": SEED, **arguments},  # type: ignore[arg-type]
-            )
+            Session.create(GAME, **{**usual, **arguments})
         assert (refusal.value.reason, refusal.value.legal) == (reason, legal)
     with pytest.raises(Refusal, match="UNKNOWN_GAME"):
         find_game("chess")

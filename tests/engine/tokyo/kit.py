@@ -14,13 +14,15 @@ import msgspec
 from engine import Answer, Fact, Game, Holding, MatchState, Prompt, Seat, find_game
 from engine.core.bench import Bench
 from engine.games.kings.board import KingTable
-from engine.games.kings.faces import FACES
+from engine.games.kings.faces import FACES, Face
+from engine.games.kings.proposals import Ware
 from engine.games.kings.rules import market
 from engine.games.kings.state import KingsState, Monster, Slot
 from engine.games.kings.tokyo.facts import TokyoState
 from engine.games.kings.tokyo.turn import play_turn
 
 Scripted = str | int | Sequence[str] | Sequence[int]
+"""One answer: an option, a number, several options, amounts."""
 
 SHORT = {"1": "one", "2": "two", "3": "three", "h": "heart", "e": "energy", "s": "smash"}
 
@@ -122,7 +124,7 @@ class Kit:
 
     # -- playing -----------------------------------------------------------------------------------
 
-    def turn(self, seat: int = 1, roll: str = "", **answers: Scripted | list[Scripted]) -> Kit:
+    def turn(self, seat: int = 1, roll: str = "", **answers: Scripted | Sequence[Scripted]) -> Kit:
         """Play a whole turn of the seat. roll: the dice of all throws of the turn, one after the
         other.
 
@@ -136,7 +138,7 @@ class Kit:
         self._run()
         return self
 
-    def another_turn(self, roll: str = "", **answers: Scripted | list[Scripted]) -> Kit:
+    def another_turn(self, roll: str = "", **answers: Scripted | Sequence[Scripted]) -> Kit:
         """Play the next turn, of whoever it is."""
         assert self._bench is not None
         self._dice = faces(roll)
@@ -144,7 +146,7 @@ class Kit:
         self._run()
         return self
 
-    def buy(self, seat: int, card: str, **answers: Scripted | list[Scripted]) -> Kit:
+    def buy(self, seat: int, card: str, **answers: Scripted | Sequence[Scripted]) -> Kit:
         """The seat gets the card as if it had bought it for nothing in its own turn. answers: as in
         `turn`.
         """
@@ -153,7 +155,7 @@ class Kit:
             self._start, active=Seat(seat), deck=(*self._start.deck, card)
         )
         self._begin(Seat(seat))
-        ware = market.Ware(id="x", card=card, price=0, position=0)
+        ware = Ware(id="x", card=card, price=0, position=0)
         self._run(lambda table: market.purchase(table, Seat(seat), ware))
         return self
 
@@ -176,9 +178,11 @@ class Kit:
         )
         self._bench = Bench(self.game, match, self._chance)
 
-    def _run(self, rule: object = play_turn) -> None:
+    def _run(
+        self, rule: Callable[[KingTable], Coroutine[object, object, None]] = play_turn
+    ) -> None:
         bench = self.bench
-        bench.run(cast("type[object]", rule))  # type: ignore[arg-type]
+        bench.run(rule)
         while bench.waiting:
             prompt = bench.waiting[0]
             self.asked.append(prompt)
@@ -198,7 +202,7 @@ class Kit:
         if domain == "die":
             assert len(self._dice) >= count, f"{count} dice wanted, script has {self._dice}"
             thrown, self._dice = self._dice[:count], self._dice[count:]
-            return tuple(FACES.index(face) for face in thrown)  # type: ignore[arg-type]
+            return tuple(FACES.index(cast("Face", face)) for face in thrown)
         assert domain == "power deck", domain
         state = self.state
         unseen = list(state.deck)
@@ -256,9 +260,14 @@ class Kit:
         return [option.subject for option in self.prompts(kind)[0].options]
 
 
-def _by_kind(answers: Mapping[str, Scripted | list[Scripted]]) -> dict[str, list[Scripted]]:
+def first_edition(seats: int = 4) -> Kit:
+    """A table at which cards do what they did in the first edition."""
+    return Kit(seats, card_text_edition="first")
+
+
+def _by_kind(answers: Mapping[str, Scripted | Sequence[Scripted]]) -> dict[str, list[Scripted]]:
     return {
-        kind.replace("__", "."): list(each) if isinstance(each, list) else [each]
+        kind.replace("__", "."): list(each) if isinstance(each, list) else [cast("Scripted", each)]
         for kind, each in answers.items()
     }
 

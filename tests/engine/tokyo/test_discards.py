@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.tokyo.kit import Kit
+from tests.engine.tokyo.kit import Kit, first_edition
 
 CITY, BAY, OUTSIDE = "tokyo_city", "tokyo_bay", "outside"
 A, B, C, D, E = 1, 2, 3, 4, 5
@@ -41,11 +41,8 @@ def test_death_from_above_for_a_buyer_inside() -> None:
     """NOTES 2.20: the others out, from the Bay to the City, no new reward."""
     kit = Kit(5).monster(A, place=CITY).monster(B, place=BAY).buy(B, "death_from_above")
     assert (kit.at(A).place, kit.at(B).place, kit.at(B).points) == (OUTSIDE, CITY, 2)
-    for options in (
-        {"death_from_above_when_inside": "stars_only"},
-        {"card_text_edition": "first"},
-    ):
-        kit = Kit(5, **options).monster(A, place=CITY).monster(B, place=BAY)
+    for kit in (Kit(5, death_from_above_when_inside="stars_only"), first_edition(5)):
+        kit.monster(A, place=CITY).monster(B, place=BAY)
         kit.buy(B, "death_from_above")
         assert (kit.at(A).place, kit.at(B).place, kit.at(B).points) == (CITY, BAY, 2)
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import pytest
 
+from engine import Seat
 from engine.games.kings.facts import DiceThrown
-from tests.engine.tokyo.kit import Kit
+from tests.engine.tokyo.kit import Kit, first_edition
 
 CITY, BAY, OUTSIDE = "tokyo_city", "tokyo_bay", "outside"
-A, B, C, D, E, F = 1, 2, 3, 4, 5, 6
-FIRST = {"card_text_edition": "first"}
+A, B, C, D, E, F = map(Seat, range(1, 7))
 
 
 @pytest.mark.parametrize(("roll", "hearts", "asked"), [("112233", 10, 0), ("s12233", 8, 1)])
@@ -28,10 +28,10 @@ def test_acid_attack_alone_wounds_but_not_in_the_first_edition() -> None:
     """The older text is damage without a smash: nobody may yield because of it (S-IELLO)."""
     kit = Kit().monster(B, place=CITY).monster(A, holds=["acid_attack"]).turn(A, "112233")
     assert (kit.at(B).hearts, kit.kinds.count("yield_tokyo")) == (9, 1)
-    kit = Kit(**FIRST).monster(B, place=CITY).monster(A, holds=["acid_attack"])
+    kit = first_edition().monster(B, place=CITY).monster(A, holds=["acid_attack"])
     kit.turn(A, "112233")
     assert (kit.at(B).hearts, kit.kinds.count("yield_tokyo")) == (9, 0)
-    kit = Kit(**FIRST).monster(B, place=CITY).monster(A, holds=["acid_attack"])
+    kit = first_edition().monster(B, place=CITY).monster(A, holds=["acid_attack"])
     kit.turn(A, "s12233")
     assert (kit.at(B).hearts, kit.kinds.count("yield_tokyo")) == (8, 1)
 
@@ -56,9 +56,9 @@ def test_alpha_monster_pays_once_even_when_nobody_is_hit() -> None:
 
 
 def test_alpha_monster_of_the_first_edition_wants_a_target() -> None:
-    kit = Kit(**FIRST).monster(A, holds=["alpha_monster"]).turn(A, "ss1122")
+    kit = first_edition().monster(A, holds=["alpha_monster"]).turn(A, "ss1122")
     assert kit.at(A).points == 1
-    kit = Kit(**FIRST).monster(A, holds=["alpha_monster"]).monster(B, place=CITY)
+    kit = first_edition().monster(A, holds=["alpha_monster"]).monster(B, place=CITY)
     kit.turn(A, "ss1122")
     assert kit.at(A).points == 1
 
@@ -146,7 +146,7 @@ def test_battery_monster_goes_when_empty() -> None:
 
 
 def test_battery_monster_of_the_first_edition_is_charged_by_its_owner() -> None:
-    kit = Kit(**FIRST).market("battery_monster").monster(A, energy=5)
+    kit = first_edition().market("battery_monster").monster(A, energy=5)
     kit.turn(A, "112233", buy="battery_monster", battery_monster__charge=3)
     assert (kit.at(A).energy, kit.state.held_by(A)[0].counter) == (0, 6)
 
@@ -177,7 +177,7 @@ def test_two_burrowing_owners_leaving_together_hurt_once_each() -> None:
 
 
 def test_burrowing_of_the_first_edition_helps_against_tokyo() -> None:
-    kit = Kit(3, **FIRST).monster(B, place=CITY).monster(A, holds=["burrowing"])
+    kit = first_edition(3).monster(B, place=CITY).monster(A, holds=["burrowing"])
     kit.turn(A, "s11223")
     assert kit.at(B).hearts == 8
 
@@ -306,8 +306,8 @@ def test_neighbours_are_the_nearest_living_monsters() -> None:
 
 def test_fire_breathing_of_the_first_edition_also_counts_card_damage() -> None:
     """NOTES 2.23."""
-    for options, hearts in ((FIRST, 7), ({}, 8)):
-        kit = Kit(4, **options).monster(A, energy=3, holds=["fire_breathing"])
+    for kit, hearts in ((first_edition(), 7), (Kit(), 8)):
+        kit.monster(A, energy=3, holds=["fire_breathing"])
         kit.market("flame_thrower").turn(A, "112233", buy="flame_thrower")
         assert [kit.at(seat).hearts for seat in (B, C, D)] == [hearts, 8, hearts]
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 import pytest
 
 from engine import PromptedInSecret, Seat, redact
-from tests.engine.tokyo.kit import Kit
+from tests.engine.tokyo.kit import Kit, first_edition
 
 CITY, BAY, OUTSIDE = "tokyo_city", "tokyo_bay", "outside"
-A, B, C, D, E, F = 1, 2, 3, 4, 5, 6
-FIRST = {"card_text_edition": "first"}
+A, B, C, D, E, F = map(Seat, range(1, 7))
 
 
 def test_it_has_a_child_inside_tokyo() -> None:
@@ -327,9 +326,9 @@ def test_poison_quills_add_two_smashes() -> None:
 
 
 def test_poison_quills_trigger_spiked_tail_but_not_in_the_first_edition() -> None:
-    for options, hearts in (({}, 7), (FIRST, 8)):
-        kit = Kit(**options).monster(B, place=CITY)
-        kit.monster(A, holds=["poison_quills", "spiked_tail"]).turn(A, "222113")
+    for kit, hearts in ((Kit(), 7), (first_edition(), 8)):
+        kit.monster(B, place=CITY).monster(A, holds=["poison_quills", "spiked_tail"])
+        kit.turn(A, "222113")
         assert kit.at(B).hearts == hearts
 
 
@@ -487,7 +486,7 @@ def test_spiked_tail_adds_one_to_a_result_with_a_smash() -> None:
     assert kit.at(B).hearts == 8
     kit = Kit().monster(B, place=CITY).monster(A, holds=["spiked_tail"]).turn(A, "112233")
     assert kit.at(B).hearts == 10
-    kit = Kit(**FIRST).monster(B, place=CITY).monster(A, holds=["spiked_tail"]).turn(A, "s11223")
+    kit = first_edition().monster(B, place=CITY).monster(A, holds=["spiked_tail"]).turn(A, "s11223")
     assert kit.at(B).hearts == 8
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from engine import PASS, Answer, Answered, Seat, Session, evolve, fold
+from engine import PASS, Answer, Answered, MatchState, Seat, Session, evolve, fold
 from engine.games.kings.facts import FirstPlayerRolled, PlaceHeld, PlaceYielded
+from engine.games.kings.state import KingsState
 from tests.engine.playing import Match, random_answer
 from tests.engine.tokyo.kit import Kit
 
 CITY, BAY, OUTSIDE = "tokyo_city", "tokyo_bay", "outside"
 A, B, C, D, E, F = 1, 2, 3, 4, 5, 6
+
+
+def table_of(state: MatchState) -> KingsState:
+    return cast("KingsState", state.table)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +289,7 @@ def test_the_first_player_has_most_smashes_and_ties_roll_again() -> None:
     rolls = [fact for fact in match.facts if isinstance(fact, FirstPlayerRolled)]
     best = max(fact.faces.count("smash") for fact in rolls[:6])
     tied = [fact.seat for fact in rolls[:6] if fact.faces.count("smash") == best]
-    first = match.session.state.table.first  # type: ignore[union-attr]
+    first = table_of(match.session.state).first
     assert first in tied
     if len(tied) > 1:
         assert [fact.seat for fact in rolls[6 : 6 + len(tied)]] == tied
@@ -290,10 +297,10 @@ def test_the_first_player_has_most_smashes_and_ties_roll_again() -> None:
 
 def test_the_first_player_may_be_random() -> None:
     firsts = {
-        Match(
-            seats=3, seed=seed, options={"first_player_rule": "random"}
-        ).session.state.table.active  # type: ignore[union-attr]
-        for seed in range(20)
+        table_of(match.session.state).active
+        for match in (
+            Match(seats=3, seed=seed, options={"first_player_rule": "random"}) for seed in range(20)
+        )
     }
     assert firsts == {1, 2, 3}
 
@@ -351,7 +358,7 @@ def test_standing_answers_pass_under_so_much_energy_and_yield_under_so_many_hear
     for fact in match.facts:
         if isinstance(fact, Answered):
             (prompt,) = [each for each in state.prompts if each.id == fact.prompt_id]
-            monster = state.table.monster(fact.seat)  # type: ignore[union-attr]
+            monster = table_of(state).monster(fact.seat)
             if prompt.kind == "yield_tokyo" and monster.hearts < 6:
                 assert fact.answer == Answer(picks=("yield",))
             if prompt.kind == "buy" and monster.energy < 4:

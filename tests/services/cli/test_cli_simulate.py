@@ -7,7 +7,7 @@ import pty
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -167,12 +167,12 @@ def failure(plan: Plan = PLAN, matches: int = 12) -> Failure:
     raise AssertionError("no fault was found")
 
 
-def tampering(monkeypatch: pytest.MonkeyPatch, change: object) -> None:
+def tampering(monkeypatch: pytest.MonkeyPatch, change: Callable[[Fact], Fact]) -> None:
     """Let the checks see other facts than the session recorded."""
     honest = Checks.after
 
     def after(self: Checks, session: Session, step: Any) -> None:
-        facts = tuple(change(fact) for fact in step.facts)  # type: ignore[operator]
+        facts = tuple(change(fact) for fact in step.facts)
         honest(self, session, type(step)(facts, step.waiting))
 
     monkeypatch.setattr(Checks, "after", after)

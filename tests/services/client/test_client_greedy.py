@@ -1,5 +1,7 @@
 """The greedy bot of the King games: strong enough, and it knows no more than its seat."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +11,7 @@ from engine.games.kings.state import Monster, Slot
 from engine.games.kings.tokyo.facts import TokyoState
 from services.cli.simulate_plan import Plan
 from services.cli.simulate_play import Outcome, play_numbered
-from services.client.bots import KingsAdvice
+from services.client.bots import BotKind, KingsAdvice
 from services.client.bots.kings_dice import best_reroll, worth_of, worths
 
 # Of 400 matches each at tables of 2 to 6, half the bots greedy, greedy ones won 0.975 to 0.998;
@@ -17,13 +19,13 @@ from services.client.bots.kings_dice import best_reroll, worth_of, worths
 MEASURED_ALONE = 0.955
 
 
-def won_by_greedy(players: int, bots: tuple[str, ...], matches: int) -> int:
+def won_by_greedy(players: int, bots: tuple[BotKind, ...], matches: int) -> int:
     plan = Plan(
         game="king_of_tokyo",
         players_low=players,
         players_high=players,
         seed="strength",
-        bots=bots,  # type: ignore[arg-type]  # names of kinds
+        bots=bots,
     )
     wins = 0
     for number in range(1, matches + 1):
@@ -68,10 +70,10 @@ def ask(kind: str, *options: Option, low: int = 0, high: int = 1) -> Prompt:
     return Prompt(PromptId("p1"), Seat(1), kind, "select", low, high, options, (), default)
 
 
-def reroll(*dice: Face, **position: object) -> tuple[str, ...]:
+def reroll(*dice: Face, **position: Any) -> tuple[str, ...]:
     options = [Option(f"die:{n}", f"die:{n}:{face}") for n, face in enumerate(dice, start=1)]
     prompt = ask("reroll", *options, high=len(dice))
-    return KingsAdvice().advise(prompt, table(dice=dice, **position)).picks  # type: ignore[arg-type]
+    return KingsAdvice().advise(prompt, table(dice=dice, **position)).picks
 
 
 def test_a_set_is_kept() -> None:
