@@ -36,9 +36,10 @@ async def test_the_python_example_plays_a_match(tmp_path: Path) -> None:
         ]
         async for update in host.watch(match_id, fold=True):
             assert update.state is not None
-            if update.state.status == "lobby" and len(update.state.players) == 2:
+            status = update.state.status
+            if status == "lobby" and len(update.state.players) == 2:
                 await host.start(match_id)
-        assert update.state.status == "finished"
+        assert status == "finished"
         await asyncio.gather(*players)
 
 

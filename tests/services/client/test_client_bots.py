@@ -68,6 +68,9 @@ class _Advice:
     def advise(self, prompt: Prompt, state: MatchState) -> Answer | None:
         return Answer(number=7) if prompt.kind == "known" else None
 
+    def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
+        return None
+
 
 def test_a_greedy_bot_follows_its_advice_and_falls_back_on_chance() -> None:
     bot = GreedyBot(_Advice(), "seed")

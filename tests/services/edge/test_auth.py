@@ -77,7 +77,7 @@ def test_the_token_itself_is_in_no_repr() -> None:
 
 def test_without_roles_a_caller_is_a_player_and_without_a_name_has_the_subject() -> None:
     who = verifier().verify(signed())
-    assert (who.roles, who.name) == ({"player"}, "ann")
+    assert (who.roles, who.name) == (frozenset({"player"}), "ann")
 
 
 def test_roles_of_a_newer_version_give_no_rights() -> None:
@@ -127,7 +127,7 @@ def test_rubbish_is_no_token(token: str) -> None:
 
 
 def test_an_unsigned_token_is_invalid() -> None:
-    token = jwt.encode({"sub": "ann", "exp": NOW + 60}, None, algorithm="none")
+    token = jwt.encode({"sub": "ann", "exp": NOW + 60}, "", algorithm="none")
     assert refusal(verifier(), token) == "TOKEN_INVALID"
 
 

@@ -214,10 +214,11 @@ async def test_a_caller_out_of_reach_is_a_line_and_no_failure(
         raise error
 
     interceptor = ErrorInterceptor()
-    for handler in (
+    handlers: tuple[grpc.RpcMethodHandler[Any, Any], ...] = (
         grpc.unary_unary_rpc_method_handler(unary),
         grpc.unary_stream_rpc_method_handler(stream),
-    ):
+    )
+    for handler in handlers:
         guarded = behaviour_of(interceptor.wrap(handler, "/a/Method"))
         with pytest.raises(asyncio.CancelledError):
             await guarded(None, Unreachable())

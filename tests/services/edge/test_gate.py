@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import grpc.aio
@@ -42,12 +43,17 @@ def half_open(running: Edge, method: str, metadata: Any = ()) -> Any:
     return running.channel.stream_unary(method)(metadata=metadata)
 
 
+def _itself(call: Any) -> Any:
+    return call
+
+
 def raw(running: Edge, method: str, data: bytes, metadata: Any) -> Callable[[], Awaitable[Any]]:
     """A call with these bytes for a request."""
 
     async def call() -> Any:
-        streaming = running.channel.stream_stream(method)(iter([data]), metadata=metadata)
-        return [reply async for reply in streaming]
+        method_of: grpc.aio.StreamStreamMultiCallable[bytes, bytes]
+        method_of = running.channel.stream_stream(method)
+        return [reply async for reply in method_of(iter([data]), metadata=metadata)]
 
     return call
 
@@ -90,7 +96,9 @@ async def test_bytes_that_are_no_message_are_refused_without_noise(
 
 async def test_a_unary_call_without_a_request_is_refused() -> None:
     async with edge() as running:
-        call = running.channel.stream_unary(SUBMIT)(iter([]), metadata=bearer())
+        method: grpc.aio.StreamUnaryMultiCallable[bytes, bytes]
+        method = running.channel.stream_unary(SUBMIT)
+        call = method(iter([]), metadata=bearer())
         assert await reason_of(lambda: call) == "BAD_REQUEST"
 
 
@@ -155,7 +163,7 @@ async def test_strangers_who_send_no_request_make_room_for_those_who_do() -> Non
             held.append(half_open(running, CHECK))
             await asyncio.sleep(0.02)
         for call in held[:17]:
-            assert await reason_of(lambda call=call: call) == "BAD_REQUEST"
+            assert await reason_of(partial(_itself, call)) == "BAD_REQUEST"
         assert len(limits._open_requests) == 3
         stub = health_pb2_grpc.HealthStub(running.channel)
         for _ in range(5):

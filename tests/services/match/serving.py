@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -132,14 +132,16 @@ class FaultyLog:
         await asyncio.sleep(self.late_s)
         await self.inner.append(partition, key, value)
 
-    async def tail(self, partition: int, from_offset: int) -> AsyncIterator[Record]:
-        records: Any = self.inner.tail(partition, from_offset)
+    async def tail(self, partition: int, from_offset: int) -> AsyncGenerator[Record, None]:
+        records = self.inner.tail(partition, from_offset)
         async with contextlib.aclosing(records):
             async for record in records:
                 await self.readable.wait()
                 yield record
 
-    def read(self, partition: int, from_offset: int, to_offset: int) -> Any:
+    def read(
+        self, partition: int, from_offset: int, to_offset: int
+    ) -> AsyncGenerator[Record, None]:
         return self.inner.read(partition, from_offset, to_offset)
 
     async def end_offset(self, partition: int) -> int:
@@ -224,7 +226,8 @@ class Player:
     ) -> None:
         self.subject = subject
         self.stub: Any = match_pb2_grpc.MatchServiceStub(channel)
-        self.metadata = (("authorization", f"Bearer {make_token(KEY, subject, **(claims or {}))}"),)
+        token = make_token(KEY, subject, **(claims or {}))
+        self.metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {token}"),)
 
     async def call(self, method: str, request: Any, **options: Any) -> Any:
         try:

@@ -146,7 +146,8 @@ async def _hand_round(log: Any, processes: list[Process], dice: random.Random) -
         await asyncio.sleep(dice.uniform(0.1, 0.4))
         partition = dice.randrange(log.partitions)
         owners = [p for p in processes if partition in p.ownership.owned]
-        (new,) = [p for p in processes if p not in owners] or [None]
+        others: list[Process | None] = [p for p in processes if p not in owners]
+        (new,) = others or [None]
         if new is None or not owners:
             continue
         new.ownership.hints[partition] = new.address

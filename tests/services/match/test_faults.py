@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine import Seat, SeatTaken, Session
-from services.common.commits import build_claim, make_commit
+from services.common.commits import Cause, build_claim, make_commit
 from services.common.errors import ApiError
 from services.common.keys import KeyRing
 from services.common.log import partition_of
@@ -243,7 +243,6 @@ async def _rogue_join(log: SqliteLog, match_id: str, subject: str, seat: int) ->
     """Somebody who knows our epoch writes a commit that counts."""
     partition = partition_of(match_id, log.partitions)
     last = (await admitted(log))[match_id][-1]
-    cause = type(last.cause)  # type: ignore[misc]  # commits of facts have a cause
     commit = make_commit(
         log_id=log.log_id,
         partition=partition,
@@ -253,7 +252,7 @@ async def _rogue_join(log: SqliteLog, match_id: str, subject: str, seat: int) ->
         sequence=last.sequence + 1,
         first_fact=last.first_fact + last.fact_count,
         facts=[SeatTaken(Seat(seat), subject, subject, b"")],
-        cause=cause(actor=subject, request_id="rogue", digest=b"x", command="join", seat=seat),
+        cause=Cause(actor=subject, request_id="rogue", digest=b"x", command="join", seat=seat),
         previous_hash=last.hash,
         ruleset=last.ruleset,
     )

@@ -44,7 +44,7 @@ def test_match_ids() -> None:
 def test_digests_tell_contents_apart() -> None:
     """Every field of a request is part of its digest; unset and default are the same."""
     base: dict[str, Any] = {"request_id": "r", "game": "g", "seats": 2}
-    variants = (
+    variants: tuple[dict[str, Any], ...] = (
         {},
         {"seats": 3},
         {"preset": "a"},

@@ -121,7 +121,7 @@ async def test_several_matches_on_one_stream(here: Process) -> None:
         await stream.watch(match.match_id)
     await asyncio.gather(*(play_out(match) for match in matches))
     seen: dict[str, list[int]] = {match.match_id: [] for match in matches}
-    ended = {}
+    ended: dict[str, match_pb2.WatchEnded] = {}
     while len(ended) < 3:
         response = await stream.read()
         if response.WhichOneof("response") == "update":

@@ -7,7 +7,7 @@ import pytest
 
 from diceledger.log.v1 import commit_pb2
 from diceledger.match.v1 import match_pb2
-from engine import CORE_FACTS, Hidden
+from engine import CORE_FACTS, Hidden, Seat
 from services.common.errors import ApiError, parse_error
 from services.common.log.sqlite import SqliteLog
 from services.common.redaction import check_redacted_chain, redact_commit, restore_facts
@@ -82,7 +82,7 @@ async def test_secrets_stay_secret_until_the_end(log: SqliteLog, here: Process) 
     ]
     commits = (await admitted(log))[match.match_id]
     for seat, updates in enumerate(before, 1):
-        viewer = seat if seat <= 2 else None
+        viewer = Seat(seat) if seat <= 2 else None
         digest = b""
         for update, commit in zip(updates, commits, strict=True):
             assert update.commit == redact_commit(commit, viewer)
