@@ -8,8 +8,10 @@ the way there is looked for without a server first, and then played on one.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import cast
 
 from engine import Answer, Prompt, Seat, Session, derive_seed, find_game
+from engine.games.kings.state import KingsState, Monster
 from services.common.prompts_wire import answer_to_wire
 from services.match.commands import new_match_id
 from tests.services.match.serving import KEYS, Begun, Player, Process, begin
@@ -59,10 +61,14 @@ def another_is_asked(session: Session, healer: Seat) -> bool:
 def the_question_changes(session: Session, healer: Seat) -> bool:
     """The healer is asked what to buy, and is asked it still, for less, once it has healed."""
     (prompt,) = session.waiting
-    energy = session.state.table.monster(healer).energy  # type: ignore[union-attr]  # of a King game
+    energy = _monster(session, healer).energy
     affordable = [o for o in prompt.options if o.subject == "sweep" or _price(o.subject) > 0]
     dear = [o for o in affordable if _price(o.subject) > energy - _ENERGY]
     return (prompt.seat, prompt.kind) == (healer, "buy") and 0 < len(dear) < len(affordable)
+
+
+def _monster(session: Session, seat: Seat) -> Monster:
+    return cast("KingsState", session.state.table).monster(seat)
 
 
 def _price(subject: str) -> int:
@@ -76,7 +82,7 @@ def hurt(times: int) -> Wanted:
     """The healer can pay for healing so often, and needs it."""
 
     def is_hurt(session: Session, healer: Seat) -> bool:
-        monster = session.state.table.monster(healer)  # type: ignore[union-attr]  # of a King game
+        monster = _monster(session, healer)
         return monster.energy >= _ENERGY * times and monster.hearts <= 10 - times
 
     return is_hurt
