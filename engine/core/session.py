@@ -428,15 +428,17 @@ class Session:
         table = self._table
         if table.reopened:
             table.withdraw()
+        if self._carried:
+            carried, self._carried = self._carried, {}
+            again = {each.id: carried[each.id] for each in self._group if each.id in carried}
+            if again and len(again) == len(self._group):
+                # They are answered for good: no later action falls before this.
+                self._recorder.moment()
+                return self._advance(tuple(again.values()))
+            self._answers = again
         if table.match.actions or table.has_actions():
             self._asked_at = self._recorder.position
             self._offer_actions()
-        if self._carried:
-            carried, self._carried = self._carried, {}
-            again = [prompt.id for prompt in self._group if prompt.id in carried]
-            self._answers = {each: carried[each] for each in again}
-            if again and len(again) == len(self._group):
-                return self._advance(tuple([carried[each] for each in again]))
         return self._hand_out()
 
     def _offer_actions(self) -> None:

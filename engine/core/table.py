@@ -152,7 +152,8 @@ class Table(Generic[S]):
         prompt = Prompt(
             self._next_prompt_id(), seat, kind, form, low, high, options, limits, default, cause
         )
-        return (await Ask((self._put(prompt, secret=secret),)))[0]
+        still = self._still_open((prompt,), secret=secret)
+        return (await Ask((still.get(0) or self._put(prompt, secret=secret),)))[0]
 
     async def ask_all(
         self, questions: Sequence[Prompt], *, secret: bool = False
@@ -164,10 +165,14 @@ class Table(Generic[S]):
         """
         if not questions:
             return ()
+        still = self._still_open(questions, secret=secret)
         prompts: list[Prompt] = []
-        for question in questions:
-            prompt = msgspec.structs.replace(question, id=self._next_prompt_id())
-            prompts.append(self._put(prompt, secret=secret))
+        for index, question in enumerate(questions):
+            prompt = still.get(index)
+            if prompt is None:
+                prompt = msgspec.structs.replace(question, id=self._next_prompt_id())
+                self._put(prompt, secret=secret)
+            prompts.append(prompt)
         return await Ask(tuple(prompts))
 
     async def pick(
@@ -204,13 +209,23 @@ class Table(Generic[S]):
     def _next_prompt_id(self) -> PromptId:
         return PromptId(f"p{self.match.prompt_count + 1}")
 
+    def _still_open(self, questions: Sequence[Prompt], *, secret: bool) -> dict[int, Prompt]:
+        """Those of the questions, by their index, that were open before an action, just so.
+
+        A secret question is always put anew: whether it has changed may be part of the secret.
+        """
+        still: dict[int, Prompt] = {}
+        if secret or not self.reopened:
+            return still
+        for index, question in enumerate(questions):
+            for before in self.reopened:
+                if msgspec.structs.replace(question, id=before.id) == before:
+                    still[index] = before
+                    self.reopened = tuple([each for each in self.reopened if each is not before])
+                    break
+        return still
+
     def _put(self, prompt: Prompt, *, secret: bool) -> Prompt:
-        # A secret question is always put anew: whether it has changed may be part of the secret.
-        if self.reopened and not secret:
-            before = self.reopened[0]
-            if msgspec.structs.replace(prompt, id=before.id) == before:
-                self.reopened = self.reopened[1:]
-                return before
         self._prompts_this_turn += 1
         assert self._prompts_this_turn <= PROMPTS_PER_TURN_MAX, self._causes
         if secret:
@@ -373,9 +388,9 @@ class Table(Generic[S]):
         holdings = self.state.holdings
         self._deeper(type(happening).__name__)
         for each in self._in_order(listeners, first):
+            self.moment()
             if self.state.holdings is not holdings and not self._still_there(each):
                 continue
-            self.moment()
             when = each.hook.when
             if when is None or when(each.me, happening):
                 result = each.hook.act(each.me, happening)
