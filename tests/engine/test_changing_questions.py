@@ -1,0 +1,290 @@
+"""Actions at any time that change only some of the open questions, or take the asking card away."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+import pytest
+
+from engine import (
+    Answer,
+    AnyGame,
+    Card,
+    Deck,
+    Fact,
+    Game,
+    GameState,
+    Holding,
+    MatchOver,
+    Me,
+    Option,
+    Prompt,
+    PromptId,
+    PromptsWithdrawn,
+    Public,
+    Seat,
+    Session,
+    Table,
+    begins,
+    derive_seed,
+    evolves,
+    fold,
+)
+
+SEED = derive_seed(b"master", "k1", "pledges")
+ANN, BEN, CID = Seat(1), Seat(2), Seat(3)
+PURSES = {ANN: "use:1", BEN: "use:3", CID: "use:5"}
+SQUIBS = {ANN: "use:2", BEN: "use:4", CID: "use:6"}
+YES = Answer(picks=("yes",))
+
+
+class PledgesState(GameState, frozen=True, omit_defaults=True, kw_only=True, tag="test_pledges"):
+    coins: tuple[int, ...] = ()
+
+
+class HatsLaid(Fact, frozen=True, tag="hats_laid"):
+    seats: Public[int]
+
+
+class HatPassed(Fact, frozen=True, tag="hat_passed"):
+    turn: Public[int]
+
+
+class CoinThrown(Fact, frozen=True, tag="coin_thrown"):
+    seat: Public[Seat]
+
+
+class SquibBurnt(Fact, frozen=True, tag="squib_burnt"):
+    holding: Public[int]
+
+
+class PledgesCounted(Fact, frozen=True, tag="pledges_counted"):
+    pledges: Public[tuple[int, ...]]
+    votes: Public[int]
+
+
+@begins(HatsLaid)
+def lay_hats(fact: HatsLaid) -> PledgesState:
+    cards = [(Seat(each + 1), card) for each in range(fact.seats) for card in ("pouch", "squib")]
+    return PledgesState(
+        coins=(2,) * fact.seats,
+        holdings=tuple(
+            Holding(id=index + 1, seat=seat, card=card) for index, (seat, card) in enumerate(cards)
+        ),
+    )
+
+
+@evolves(HatPassed)
+def pass_hat(state: PledgesState, fact: HatPassed) -> PledgesState:
+    return msgspec.structs.replace(state, turn=fact.turn, active=ANN)
+
+
+@evolves(CoinThrown)
+def throw_coin(state: PledgesState, fact: CoinThrown) -> PledgesState:
+    coins = list(state.coins)
+    coins[fact.seat - 1] -= 1
+    return msgspec.structs.replace(state, coins=tuple(coins))
+
+
+@evolves(SquibBurnt)
+def burn_squib(state: PledgesState, fact: SquibBurnt) -> PledgesState:
+    left = tuple(each for each in state.holdings if each.id != fact.holding)
+    return msgspec.structs.replace(state, holdings=left)
+
+
+@evolves(PledgesCounted)
+def count_pledges(state: PledgesState, _: PledgesCounted) -> PledgesState:
+    return state
+
+
+class PledgesMe(Me[PledgesState]):
+    __slots__ = ()
+
+    def can_pay(self, price: int) -> bool:
+        return self.table.state.coins[self.seat - 1] >= price
+
+    def pay(self, price: int) -> None:
+        if price:
+            self.table.record(CoinThrown(self.seat))
+
+
+DECK: Deck[PledgesMe] = Deck("base")
+
+
+def _card(card_id: str) -> Card[PledgesMe]:
+    return DECK.add(
+        Card(
+            id=card_id,
+            name=card_id,
+            name_zh=card_id,
+            kind="keep",
+            cost=0,
+            copies=5,
+            text=card_id,
+            text_zh=card_id,
+            sources=("test",),
+        )
+    )
+
+
+pouch = _card("pouch")
+squib = _card("squib")
+
+
+class Thanks(msgspec.Struct, frozen=True, gc=False):
+    """The hat has been round."""
+
+
+@pouch.anytime(price=1)
+def lose_coin(_: PledgesMe) -> None:
+    """Only the price."""
+
+
+@squib.anytime()
+def burn(me: PledgesMe) -> None:
+    me.table.record(SquibBurnt(me.holding.id))
+
+
+@squib.after(Thanks)
+async def offer_light(me: PledgesMe, _: Thanks) -> None:
+    await me.table.ask(me.seat, "light", options=(Option("yes"),))
+
+
+async def set_up(table: Table[PledgesState]) -> None:
+    table.record(HatsLaid(table.seats))
+
+
+async def pass_round(table: Table[PledgesState]) -> None:
+    """Everybody who has coins pledges some; then, with nothing between, everybody votes."""
+    if table.state.turn == 2:
+        raise MatchOver((), "the_end")
+    table.record(HatPassed(table.state.turn + 1))
+    coins = table.state.coins
+    pledges = await table.ask_all(
+        [
+            Prompt(PromptId(""), Seat(seat), "pledge", "number", 0, high, default=Answer(number=0))
+            for seat, high in enumerate(coins, start=1)
+            if high
+        ]
+    )
+    ballots = (Option("yes"), Option("no"))
+    votes = await table.ask_all(
+        [
+            Prompt(PromptId(""), Seat(seat), "vote", low=1, options=ballots, default=YES)
+            for seat in range(1, table.seats + 1)
+        ]
+    )
+    table.record(PledgesCounted(tuple(cast("int", each.number) for each in pledges), len(votes)))
+    await table.announce(Thanks())
+
+
+PLEDGES: Game[PledgesState] = Game(
+    id="test_pledges",
+    name="Pledges",
+    name_zh="认捐",
+    seats_low=3,
+    seats_high=3,
+    revision=1,
+    state=PledgesState,
+    facts=(CoinThrown, HatPassed, HatsLaid, PledgesCounted, SquibBurnt),
+    checkpoint=HatPassed,
+    setup=set_up,
+    turn=pass_round,
+    me=lambda table, seat, holding: PledgesMe(table, seat, holding),
+    decks=(cast("Deck[Me[PledgesState]]", DECK),),
+    phrases={},
+)
+GAME = cast("AnyGame", PLEDGES)
+
+
+class Play:
+    """A match in play, with all of its facts."""
+
+    def __init__(self) -> None:
+        self.session, step = Session.create(GAME, match_id="m1", host="host", seats=3, seed=SEED)
+        self.facts = list(step.facts)
+        for each in range(3):
+            self.facts += self.session.join(f"player{each}", f"Name{each}").facts
+        self.facts += self.session.start().facts
+
+    def act(self, seat: Seat, action: str) -> tuple[Fact, ...]:
+        facts = self.session.take_action(seat, action).facts
+        self.facts += facts
+        self.check()
+        return facts
+
+    def answer(self, seat: Seat, answer: Answer) -> None:
+        prompt = next(each for each in self.session.waiting if each.seat == seat)
+        self.facts += self.session.answer(prompt.id, seat, answer).facts
+        self.check()
+
+    def asked(self) -> list[tuple[str, int, str]]:
+        return [(each.id, each.seat, each.kind) for each in self.session.waiting]
+
+    def counted(self) -> list[tuple[int, ...]]:
+        return [each.pledges for each in self.facts if isinstance(each, PledgesCounted)]
+
+    def check(self) -> None:
+        assert fold(self.facts) == self.session.state
+        again = Session.rebuild(self.facts, seed=SEED, game=GAME)
+        assert (again.state, again.waiting) == (self.session.state, self.session.waiting)
+        Session.verify_rules(self.facts, game=GAME)
+
+
+@pytest.mark.parametrize("actor", [ANN, BEN, CID])
+def test_of_several_questions_only_the_changed_one_is_put_anew(actor: Seat) -> None:
+    """Whoever acts: the others' questions stay, in whatever order they were put."""
+    play = Play()
+    before = play.asked()
+    facts = play.act(actor, PURSES[actor])
+    (withdrawn,) = [each for each in facts if isinstance(each, PromptsWithdrawn)]
+    assert withdrawn.prompt_ids == (f"p{actor}",)
+    kept = [each for each in before if each[1] != actor]
+    assert play.asked() == [*kept, ("p4", actor, "pledge")]
+
+
+def test_answers_to_questions_that_stay_are_kept_when_an_earlier_one_changes() -> None:
+    play = Play()
+    play.answer(BEN, Answer(number=2))
+    play.act(ANN, PURSES[ANN])
+    assert play.asked() == [("p3", CID, "pledge"), ("p4", ANN, "pledge")]
+    play.answer(CID, Answer(number=1))
+    play.answer(ANN, Answer(number=1))
+    for seat in (ANN, BEN, CID):
+        play.answer(seat, YES)
+    assert play.counted() == [(1, 2, 1)]
+
+
+def test_what_is_answered_by_all_who_are_still_asked_stays_answered() -> None:
+    """The only question left open vanishes: the rules go on with the answers that are there, and no
+    later action brings those questions back.
+    """
+    play = Play()
+    play.answer(ANN, Answer(number=2))
+    play.answer(BEN, Answer(number=1))
+    play.act(CID, PURSES[CID])
+    play.act(CID, PURSES[CID])
+    assert {kind for _, _, kind in play.asked()} == {"vote"}
+    before = play.asked()
+    play.act(BEN, PURSES[BEN])
+    play.act(ANN, PURSES[ANN])
+    assert play.asked() == before
+    for seat in (ANN, BEN, CID):
+        play.answer(seat, YES)
+    assert play.counted() == [(2, 1)]
+
+
+def test_a_card_that_leaves_by_its_own_action_asks_no_more() -> None:
+    """It acts just before it would have asked; then it is not there to react any more."""
+    play = Play()
+    for answer in (Answer(number=0), YES):
+        for seat in (ANN, BEN, CID):
+            play.answer(seat, answer)
+    assert play.asked() == [("p7", ANN, "light")]
+    play.act(ANN, SQUIBS[ANN])
+    assert play.asked() == [("p8", BEN, "light")]
+    play.act(CID, SQUIBS[CID])
+    assert play.asked() == [("p8", BEN, "light")]
+    play.answer(BEN, YES)
+    assert [kind for _, _, kind in play.asked()] == ["pledge"] * 3
