@@ -1,11 +1,14 @@
 """The embedded server killed in the middle of a match, and started again on the same directory."""
 
 import asyncio
+import time
 from pathlib import Path
 
 from services.cli.datadir import DataDir, TokenMaker, read_token_secret
 from tests.support.arena import Arena
+from tests.support.cluster import check_match
 from tests.support.commands import run, up
+from tests.support.healer import Healer, check_actions
 from tests.support.history import check_history
 from tests.support.rawlog import sqlite_records
 
@@ -34,6 +37,25 @@ async def test_a_killed_server_goes_on_with_the_match(tmp_path: Path) -> None:
                 "UNAVAILABLE NO_OWNER",
             }
     assert check_history(sqlite_records(data / "log.sqlite"), arena.sent) == []
+
+
+async def test_a_server_killed_while_seats_act(tmp_path: Path) -> None:
+    """Actions at any time are rebuilt like all else, and each that was acknowledged counts once."""
+    data = tmp_path / "data"
+    async with up(data) as first:
+        token = TokenMaker(read_token_secret(DataDir(data).token_secret_file))
+        async with Arena([first.address], token) as arena:
+            playing = asyncio.create_task(arena.play(6, hashes=True, bot_of=Healer))
+            assert await arena.reached(0, playing, actions=4), "nobody acted"
+            fault_s = time.monotonic()
+            await first.kill()
+            async with up(data, port=first.port):
+                played = await asyncio.wait_for(playing, 90)
+                for match in played:
+                    await check_match(arena, match)
+    records = [*sqlite_records(data / "log.sqlite")]
+    assert check_history(records, arena.sent) == []
+    check_actions(records, played, fault_s)
 
 
 async def test_a_second_server_on_the_directory_is_refused_in_a_sentence(tmp_path: Path) -> None:

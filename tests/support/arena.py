@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +19,7 @@ from services.client import (
     ApiError,
     Bot,
     Client,
+    Command,
     PlayStream,
     Record,
     RetryPolicy,
@@ -50,9 +52,15 @@ class Played:
     subjects: list[str]
     records: list[Record] = field(default_factory=list)
 
+    @property
+    def actions(self) -> list[Command]:
+        """What the seats did whoever was asked."""
+        commands = [command for record in self.records for command in record.commands]
+        return [command for command in commands if not command.prompt_id]
+
 
 class Counting:
-    """A bot that counts its answers, so that a test can act in the middle of a match."""
+    """A bot that counts what it does, so that a test can act in the middle of a match."""
 
     def __init__(self, bot: Bot, arena: "Arena") -> None:
         self._bot = bot
@@ -63,7 +71,10 @@ class Counting:
         return self._bot.answer(prompt, state)
 
     def act(self, seat: Seat, actions: tuple[Option, ...], state: MatchState) -> str | None:
-        return self._bot.act(seat, actions, state)
+        action = self._bot.act(seat, actions, state)
+        if action is not None:
+            self._arena.count_action()
+        return action
 
 
 class Arena:
@@ -80,6 +91,7 @@ class Arena:
     ) -> None:
         self.addresses = tuple(addresses)
         self.answers = 0
+        self.actions = 0
         # Reasons of failures after which the client tried again.
         self.failures: Counter[str] = Counter()
         self.sent: list[Sent] = []
@@ -127,19 +139,41 @@ class Arena:
         self.answers += 1
         self._progress.set()
 
-    async def reached(self, answers: int, playing: "asyncio.Task[list[Played]]") -> bool:
-        """Wait until so many more answers were given; False when the matches ended before."""
-        wanted = self.answers + answers
+    def count_action(self) -> None:
+        """A bot is about to act, whoever is asked."""
+        self.actions += 1
+        self._progress.set()
+
+    async def reached(
+        self, answers: int, playing: "asyncio.Task[list[Played]]", *, actions: int = 0
+    ) -> bool:
+        """Wait until so many more answers were given, and actions taken; False when the matches
+        ended before.
+        """
+        wanted, wanted_actions = self.answers + answers, self.actions + actions
         playing.add_done_callback(lambda _: self._progress.set())
-        while self.answers < wanted and not playing.done():
+
+        def is_reached() -> bool:
+            return self.answers >= wanted and self.actions >= wanted_actions
+
+        while not is_reached() and not playing.done():
             self._progress.clear()
             await self._progress.wait()
-        return self.answers >= wanted
+        return is_reached()
 
-    async def play(self, matches: int, *, hashes: bool = False) -> list[Played]:
-        """Play so many matches at the same time, with 2, 3 … 6, 2, 3 … bots."""
+    async def play(
+        self,
+        matches: int,
+        *,
+        hashes: bool = False,
+        bot_of: Callable[[str], Bot] | None = None,
+    ) -> list[Played]:
+        """Play so many matches at the same time, with 2, 3 … 6, 2, 3 … bots; `bot_of` makes one
+        from a seed (default: of the arena's kind).
+        """
+        make = bot_of or partial(make_bot, self._kind, GAME)
         tasks = [
-            asyncio.create_task(self._play_one(2 + number % 5, str(number), hashes))
+            asyncio.create_task(self._play_one(2 + number % 5, str(number), make, hashes))
             for number in range(matches)
         ]
         try:
@@ -149,11 +183,13 @@ class Arena:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _play_one(self, seats: int, seed: str, hashes: bool) -> Played:
+    async def _play_one(
+        self, seats: int, seed: str, make: Callable[[str], Bot], hashes: bool
+    ) -> Played:
         players = self._six[:seats]
         match_id = await self.open(seats)
         played = Played(match_id, [player.subject for player in players])
-        bots = [Counting(make_bot(self._kind, GAME, f"{seed}/{n}"), self) for n in range(seats)]
+        bots = [Counting(make(f"{seed}/{n}"), self) for n in range(seats)]
         played.records = list(
             await asyncio.gather(
                 *(

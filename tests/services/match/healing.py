@@ -15,9 +15,9 @@ from engine.games.kings.state import KingsState, Monster
 from services.common.prompts_wire import answer_to_wire
 from services.match.commands import new_match_id
 from tests.services.match.serving import KEYS, Begun, Player, Process, begin
+from tests.support.healer import hunt
 
 GAME = "king_of_tokyo"
-CARD = "rapid_healing"
 _PROMPTS_MAX = 60
 _TRIES_MAX = 400
 _ENERGY = 2
@@ -147,15 +147,4 @@ def _hunt(session: Session) -> Iterator[tuple[Prompt, Answer]]:
         if session.state.status != "running":
             return
         (prompt,) = session.waiting
-        yield prompt, _answer(session, prompt)
-
-
-def _answer(session: Session, prompt: Prompt) -> Answer:
-    has_it = any(each.card == CARD for each in session.state.table.holdings)  # type: ignore[union-attr]  # as above
-    picks: list[str] = []
-    if prompt.kind == "reroll":
-        picks = [each.id for each in prompt.options if not each.subject.endswith("energy")]
-    elif prompt.kind == "buy" and not has_it:
-        it = [each.id for each in prompt.options if CARD in each.subject]
-        picks = (it or [each.id for each in prompt.options if each.subject == "sweep"])[:1]
-    return Answer(picks=tuple(picks)) if picks else prompt.default
+        yield prompt, hunt(prompt, session.state)
