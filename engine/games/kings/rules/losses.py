@@ -80,10 +80,18 @@ async def lose_hearts(
 
 
 def _in_turn_order(table: KingTable, losses: Iterable[Loss], dealer: Seat) -> list[Loss]:
-    alive = [loss for loss in losses if loss.amount > 0 and table.state.monster(loss.target).alive]
-    if len(alive) < 2:
-        return alive
-    return sorted(alive, key=lambda loss: (loss.target - dealer - 1) % table.seats)
+    due = [loss for loss in losses if loss.amount > 0 and _may_lose(table, loss.target)]
+    if len(due) < 2:
+        return due
+    return sorted(due, key=lambda loss: (loss.target - dealer - 1) % table.seats)
+
+
+def _may_lose(table: KingTable, seat: Seat) -> bool:
+    """A monster that has fallen to 0 hearts loses no more, and has no way out of that: it is dying,
+    or comes back (in the first revision it was asked, and could fall once more).
+    """
+    monster = table.state.monster(seat)
+    return monster.alive and (monster.hearts > 0 or table.match.revision < 2)
 
 
 async def _ways_out(table: KingTable, loss: Loss) -> Loss | None:
