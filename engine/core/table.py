@@ -418,6 +418,7 @@ class Table(Generic[S]):
                 result = hook.act(me)
                 if hook.is_async:
                     await cast("_Coroutine[object]", result)
+        self.moment()
         self._causes.pop()
 
     def cost(self, card_id: str) -> int:

@@ -34,7 +34,7 @@ from engine import (
 
 SEED = derive_seed(b"master", "k1", "pledges")
 ANN, BEN, CID = Seat(1), Seat(2), Seat(3)
-PURSES = {ANN: "use:1", BEN: "use:3", CID: "use:5"}
+POUCHES = {ANN: "use:1", BEN: "use:3", CID: "use:5"}
 SQUIBS = {ANN: "use:2", BEN: "use:4", CID: "use:6"}
 YES = Answer(picks=("yes",))
 
@@ -151,12 +151,30 @@ async def offer_light(me: PledgesMe, _: Thanks) -> None:
     await me.table.ask(me.seat, "light", options=(Option("yes"),))
 
 
+class AlmsGiven(Fact, frozen=True, tag="alms_given"):
+    seat: Public[Seat]
+
+
+@evolves(AlmsGiven)
+def give_alms(state: PledgesState, _: AlmsGiven) -> PledgesState:
+    return state
+
+
+@pouch.gained()
+def beg(me: PledgesMe) -> None:
+    """Only who has nothing."""
+    if not me.can_pay(1):
+        me.table.record(AlmsGiven(me.seat))
+
+
 async def set_up(table: Table[PledgesState]) -> None:
     table.record(HatsLaid(table.seats))
 
 
 async def pass_round(table: Table[PledgesState]) -> None:
-    """Everybody who has coins pledges some; then, with nothing between, everybody votes."""
+    """Everybody who has coins pledges some; then, with nothing between, everybody votes. In the end
+    the first seat finds one more pouch, and may say so.
+    """
     if table.state.turn == 2:
         raise MatchOver((), "the_end")
     table.record(HatPassed(table.state.turn + 1))
@@ -177,6 +195,9 @@ async def pass_round(table: Table[PledgesState]) -> None:
     )
     table.record(PledgesCounted(tuple(cast("int", each.number) for each in pledges), len(votes)))
     await table.announce(Thanks())
+    found = Holding(id=0, seat=ANN, card="pouch")
+    await table.comes_into_play(table.game.me(table, ANN, found), "pouch")
+    await table.ask(ANN, "tell", options=(Option("yes"),))
 
 
 PLEDGES: Game[PledgesState] = Game(
@@ -187,7 +208,7 @@ PLEDGES: Game[PledgesState] = Game(
     seats_high=3,
     revision=1,
     state=PledgesState,
-    facts=(CoinThrown, HatPassed, HatsLaid, PledgesCounted, SquibBurnt),
+    facts=(AlmsGiven, CoinThrown, HatPassed, HatsLaid, PledgesCounted, SquibBurnt),
     checkpoint=HatPassed,
     setup=set_up,
     turn=pass_round,
@@ -237,7 +258,7 @@ def test_of_several_questions_only_the_changed_one_is_put_anew(actor: Seat) -> N
     """Whoever acts: the others' questions stay, in whatever order they were put."""
     play = Play()
     before = play.asked()
-    facts = play.act(actor, PURSES[actor])
+    facts = play.act(actor, POUCHES[actor])
     (withdrawn,) = [each for each in facts if isinstance(each, PromptsWithdrawn)]
     assert withdrawn.prompt_ids == (f"p{actor}",)
     kept = [each for each in before if each[1] != actor]
@@ -247,7 +268,7 @@ def test_of_several_questions_only_the_changed_one_is_put_anew(actor: Seat) -> N
 def test_answers_to_questions_that_stay_are_kept_when_an_earlier_one_changes() -> None:
     play = Play()
     play.answer(BEN, Answer(number=2))
-    play.act(ANN, PURSES[ANN])
+    play.act(ANN, POUCHES[ANN])
     assert play.asked() == [("p3", CID, "pledge"), ("p4", ANN, "pledge")]
     play.answer(CID, Answer(number=1))
     play.answer(ANN, Answer(number=1))
@@ -263,12 +284,12 @@ def test_what_is_answered_by_all_who_are_still_asked_stays_answered() -> None:
     play = Play()
     play.answer(ANN, Answer(number=2))
     play.answer(BEN, Answer(number=1))
-    play.act(CID, PURSES[CID])
-    play.act(CID, PURSES[CID])
+    play.act(CID, POUCHES[CID])
+    play.act(CID, POUCHES[CID])
     assert {kind for _, _, kind in play.asked()} == {"vote"}
     before = play.asked()
-    play.act(BEN, PURSES[BEN])
-    play.act(ANN, PURSES[ANN])
+    play.act(BEN, POUCHES[BEN])
+    play.act(ANN, POUCHES[ANN])
     assert play.asked() == before
     for seat in (ANN, BEN, CID):
         play.answer(seat, YES)
@@ -287,4 +308,19 @@ def test_a_card_that_leaves_by_its_own_action_asks_no_more() -> None:
     play.act(CID, SQUIBS[CID])
     assert play.asked() == [("p8", BEN, "light")]
     play.answer(BEN, YES)
-    assert [kind for _, _, kind in play.asked()] == ["pledge"] * 3
+    assert play.asked() == [("p9", ANN, "tell")]
+
+
+def test_what_a_card_did_when_it_came_is_not_decided_again() -> None:
+    """The pouch found its owner with coins; that these are thrown at the next question is too
+    late.
+    """
+    play = Play()
+    for answer in (Answer(number=0), YES, YES):
+        for seat in (ANN, BEN, CID):
+            play.answer(seat, answer)
+    assert [kind for _, _, kind in play.asked()] == ["tell"]
+    play.act(ANN, POUCHES[ANN])
+    play.act(ANN, POUCHES[ANN])
+    assert [kind for _, _, kind in play.asked()] == ["tell"]
+    assert not [fact for fact in play.facts if isinstance(fact, AlmsGiven)]
