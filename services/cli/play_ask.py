@@ -82,18 +82,29 @@ def read_reply(prompt: Prompt, line: str, locale: Locale = "en") -> Answer | Wis
     wish = read_wish(line)
     if wish is not None:
         return wish
-    words = line.replace(",", " ").split()
-    if not words:
-        return prompt.default
-    try:
-        numbers = [int(word) for word in words]
-    except ValueError:
+    numbers = _numbers(line)
+    if numbers is None:
         return Misread(help_text(locale))
+    if not numbers:
+        return prompt.default
     answer = _answer(prompt, numbers)
     if isinstance(answer, Misread):
         return answer
     refusal = check_answer(prompt, answer)
     return answer if refusal is None else Misread(_shown(refusal, locale))
+
+
+def could_answer(line: str) -> bool:
+    """Whether a typed line is an answer to some question, whichever that may be."""
+    return _numbers(line) is not None
+
+
+def _numbers(line: str) -> list[int] | None:
+    """The numbers that were typed; None where there is anything else."""
+    try:
+        return [int(word) for word in line.replace(",", " ").split()]
+    except ValueError:
+        return None
 
 
 def _answer(prompt: Prompt, numbers: list[int]) -> Answer | Misread:

@@ -16,6 +16,7 @@ from services.cli.play_ask import (
     Misread,
     Use,
     Wish,
+    could_answer,
     help_text,
     nothing_offered,
     read_reply,
@@ -158,10 +159,13 @@ class Table:
             labels = [self._narrator.label(option, label) for option, label in options]
             show_question(self._out, question, self._locale, labels)
         if self._actions and (self._questions or self._actions != self._shown):
-            actions = [self._narrator.label(each.option, each.label) for each in self._actions]
-            show_actions(self._out, actions, self._locale)
-            self._shown = self._actions
+            self._show_actions()
         self._mark()
+
+    def _show_actions(self) -> None:
+        labels = [self._narrator.label(each.option, each.label) for each in self._actions]
+        show_actions(self._out, labels, self._locale)
+        self._shown = self._actions
 
     def _mark(self) -> None:
         if self._questions:
@@ -174,7 +178,7 @@ class Table:
         """Do what the typed line says; False when the person leaves."""
         assert self._typed is not None
         line = self._typed.result()
-        if not self._questions and (line is None or read_wish(line) is None):
+        if not self._questions and (line is None or could_answer(line)):
             # Typed ahead: it answers what is asked next.
             self._is_ahead = True
             return True
@@ -183,9 +187,7 @@ class Table:
             self._out.print()
             return False
         if not self._questions:
-            said = read_wish(line)
-            assert said is not None
-            return await self._fulfil(stream, said)
+            return await self._fulfil(stream, read_wish(line) or "help")
         match read_reply(self._questions[0].prompt, line, self._locale):
             case Answer() as answer:
                 await self._answer(stream, answer)
@@ -209,7 +211,9 @@ class Table:
             case Use(number) if number <= len(self._actions):
                 await self._act(stream, self._actions[number - 1])
             case Use():
-                self._out.print(f"  [yellow]{nothing_offered(self._locale)}[/]")
+                if not self._actions:
+                    self._out.print(f"  [yellow]{nothing_offered(self._locale)}[/]")
+                self._show_actions()
                 self._mark()
         return True
 

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from engine import (
+    ActionTaken,
     EntropyRevealed,
     Fact,
     MatchCreated,
@@ -21,9 +22,11 @@ from engine import (
     Option,
     SeatTaken,
     SeedRevealed,
+    Words,
     describe_fact,
     empty_state,
     evolve,
+    find_game,
 )
 from services.cli.main_options import Locale
 from services.cli.render_kings import KingsLook
@@ -163,6 +166,8 @@ class Narrator:
                 return []
             case MatchEnded():
                 return self._ending(fact)
+            case ActionTaken():
+                return [self._marked(fact, self._acting(before, fact))]
             case _:
                 shown = self._look.show(before, self.state, fact)
                 if shown is not None:
@@ -171,6 +176,14 @@ class Narrator:
                 if not line:
                     return []
                 return [self._marked(fact, line)]
+
+    def _acting(self, before: MatchState, fact: ActionTaken) -> str:
+        """Who acts out of the order of questions, and how: a fact knows no more than an id."""
+        offered = before.actions_of(fact.seat)
+        subject = next((each.subject for each in offered if each.id == fact.action), "")
+        words = Words(find_game(before.game), before, self._locale)
+        label = words.label(fact.action, subject)
+        return say(self._locale, "acts", before.name_of(fact.seat), label)
 
     def _ending(self, fact: MatchEnded) -> Sequence[RenderableType]:
         winners = [self.state.name_of(seat) for seat in fact.winners]

@@ -9,6 +9,7 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "again": ("again: {0}", "再来一回合：{0}"),
     "rolls": ("rolls", "掷出"),
     "rerolls": ("rerolls", "重掷"),
+    "acts": ("{0} acts at any time: {1}.", "{0} 随时行动：{1}。"),
     "who_begins": ("Who begins? The most ✊:", "谁先手？掷出 ✊ 最多者："),
     "legend.kings": (
         "♥ hearts: none left, and you are out   ⚡ energy: buys cards   ★ points: 20 win   ✊ hits",

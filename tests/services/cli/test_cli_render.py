@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from engine import Fact, Seat, Session, find_game
+from engine import ActionsOffered, ActionTaken, Fact, Option, Seat, Session, find_game
 from services.cli.main_options import Locale
 from services.cli.render import Narrator
 from services.client.bots import RandomBot
@@ -91,3 +91,21 @@ def test_skipping_tells_nothing_and_gives_the_same_state() -> None:
     assert narrator.state == _told("en")[1].state
     narrator.show_table()
     assert "Gigazaur" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("locale", "line"),
+    [
+        ("en", "Gigazaur acts at any time: use Rapid Healing."),
+        ("zh", "Gigazaur 随时行动：使用快速治疗。"),
+    ],
+)
+def test_an_action_at_any_time_is_told(locale: Locale, line: str) -> None:
+    """Before what comes of it, in whosever turn; by its name, as it was offered."""
+    out = io.StringIO()
+    narrator = Narrator(Console(file=out, width=WIDTH), locale)
+    for facts in recorded()[:-1]:
+        narrator.skip(facts)
+    offered = (Option("use:1", "use:rapid_healing"),)
+    narrator.tell([ActionsOffered(Seat(1), offered), ActionTaken(Seat(1), "use:1")])
+    assert line in out.getvalue()

@@ -169,6 +169,30 @@ async def test_what_is_typed_ahead_answers_what_is_asked_next(whole: Whole) -> N
         await until(found, lambda fact: isinstance(fact, Answered) and fact.seat == found.seat)
 
 
+async def test_what_is_no_answer_waits_for_no_question(whole: Whole) -> None:
+    """Rubbish in another's turn is answered by the help, and what comes after it is heard."""
+    found = await healing(whole.match, waits_and_is_hurt)
+    async with sitting(whole, found, found.healer) as person:
+        await person.screen.shows(OFFER)
+        person.type("no such thing\n")
+        await person.screen.shows("Enter alone", 2)
+        person.type("u\n")
+        await until(found, lambda fact: isinstance(fact, ActionTaken))
+        await person.screen.shows("acts at any time: use Rapid Healing.")
+        await person.leaves()
+
+
+async def test_an_action_of_another_number(whole: Whole) -> None:
+    """Who picks one that is not there is shown those that are."""
+    found = await healing(whole.match, waits_and_is_hurt)
+    async with sitting(whole, found, found.healer) as person:
+        await person.screen.shows(OFFER)
+        person.type("u2\n")
+        await person.screen.shows(OFFER, 2)
+        assert "nothing that you may do" not in person.screen.getvalue()
+        await person.leaves()
+
+
 async def test_a_wish_that_cannot_be_fulfilled(whole: Whole) -> None:
     """Who may do nothing at any time is told so, and asked on."""
     found = await healing(whole.match, another_is_asked)
