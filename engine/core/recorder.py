@@ -52,7 +52,8 @@ class Splice(NamedTuple):
 
     It falls after the first `at` facts of the turn: at once, or (moment: not 0) at that moment of
     the turn. end, moments: how many facts and moments there were after the action. group, answers:
-    the questions that were open, and those of them already answered.
+    the questions that were open, and those of them already answered. secret: they were put in
+    secret, so none of them stays open.
     """
 
     at: int
@@ -61,6 +62,7 @@ class Splice(NamedTuple):
     moments: int
     group: tuple[Prompt, ...]
     answers: _Answers
+    secret: bool
 
 
 class Recorder:
@@ -256,7 +258,8 @@ class Recorder:
         moment = self.moments if self._moment_at == at else 0
         if self.splices and (at, self.moments) == self.splices[-1][2:4]:
             at, moment = self.splices.pop()[:2]
-        splice = Splice(at, moment, 0, 0, group, dict(answers))
+        secret = isinstance(turn[asked_at - 1], PromptedInSecret)
+        splice = Splice(at, moment, 0, 0, group, dict(answers), secret)
         self.splices.append(splice)
         return splice
 

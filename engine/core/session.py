@@ -504,6 +504,8 @@ class Session:
             recorder.splices[-1] = splice._replace(end=recorder.position, moments=recorder.moments)
         self._carried = splice.answers
         table.reopen(splice.group)
+        if splice.secret:
+            table.withdraw()
 
     def _table_of(self) -> Table[GameState]:
         assert self._table is not None

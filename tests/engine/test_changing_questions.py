@@ -30,6 +30,7 @@ from engine import (
     derive_seed,
     evolves,
     fold,
+    redact,
 )
 
 SEED = derive_seed(b"master", "k1", "pledges")
@@ -37,6 +38,7 @@ ANN, BEN, CID = Seat(1), Seat(2), Seat(3)
 POUCHES = {ANN: "use:1", BEN: "use:3", CID: "use:5"}
 SQUIBS = {ANN: "use:2", BEN: "use:4", CID: "use:6"}
 YES = Answer(picks=("yes",))
+COINS = 2
 
 
 class PledgesState(GameState, frozen=True, omit_defaults=True, kw_only=True, tag="test_pledges"):
@@ -68,7 +70,7 @@ class PledgesCounted(Fact, frozen=True, tag="pledges_counted"):
 def lay_hats(fact: HatsLaid) -> PledgesState:
     cards = [(Seat(each + 1), card) for each in range(fact.seats) for card in ("pouch", "squib")]
     return PledgesState(
-        coins=(2,) * fact.seats,
+        coins=(COINS,) * fact.seats,
         holdings=tuple(
             Holding(id=index + 1, seat=seat, card=card) for index, (seat, card) in enumerate(cards)
         ),
@@ -173,7 +175,7 @@ async def set_up(table: Table[PledgesState]) -> None:
 
 async def pass_round(table: Table[PledgesState]) -> None:
     """Everybody who has coins pledges some; then, with nothing between, everybody votes. In the end
-    the first seat finds one more pouch, and may say so.
+    the first seat finds one more pouch, and may say so: in secret while it has all of its coins.
     """
     if table.state.turn == 2:
         raise MatchOver((), "the_end")
@@ -197,7 +199,8 @@ async def pass_round(table: Table[PledgesState]) -> None:
     await table.announce(Thanks())
     found = Holding(id=0, seat=ANN, card="pouch")
     await table.comes_into_play(table.game.me(table, ANN, found), "pouch")
-    await table.ask(ANN, "tell", options=(Option("yes"),))
+    secret = table.state.coins[0] == COINS
+    await table.ask(ANN, "tell", options=(Option("yes"),), secret=secret)
 
 
 PLEDGES: Game[PledgesState] = Game(
@@ -239,6 +242,12 @@ class Play:
         prompt = next(each for each in self.session.waiting if each.seat == seat)
         self.facts += self.session.answer(prompt.id, seat, answer).facts
         self.check()
+
+    def answer_to_the_end(self) -> None:
+        """All but the round's last question."""
+        for answer in (Answer(number=0), YES, YES):
+            for seat in (ANN, BEN, CID):
+                self.answer(seat, answer)
 
     def asked(self) -> list[tuple[str, int, str]]:
         return [(each.id, each.seat, each.kind) for each in self.session.waiting]
@@ -316,11 +325,22 @@ def test_what_a_card_did_when_it_came_is_not_decided_again() -> None:
     late.
     """
     play = Play()
-    for answer in (Answer(number=0), YES, YES):
-        for seat in (ANN, BEN, CID):
-            play.answer(seat, answer)
+    play.answer_to_the_end()
     assert [kind for _, _, kind in play.asked()] == ["tell"]
     play.act(ANN, POUCHES[ANN])
     play.act(ANN, POUCHES[ANN])
     assert [kind for _, _, kind in play.asked()] == ["tell"]
     assert not [fact for fact in play.facts if isinstance(fact, AlmsGiven)]
+
+
+def test_a_secret_question_that_is_public_now_is_put_anew() -> None:
+    """Though nothing else has changed: else the others would go on seeing that it is secret."""
+    play = Play()
+    play.answer_to_the_end()
+    (before,) = play.session.waiting
+    assert fold(redact(fact, BEN) for fact in play.facts).prompts[0].concealed
+    facts = play.act(ANN, POUCHES[ANN])
+    assert PromptsWithdrawn((before.id,)) in facts
+    (prompt,) = play.session.waiting
+    assert msgspec.structs.replace(prompt, id=before.id) == before
+    assert fold(redact(fact, BEN) for fact in play.facts).prompts == (prompt,)
