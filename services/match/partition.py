@@ -519,15 +519,18 @@ class PartitionOwner:
 
     # -- time limits ------------------------------------------------------------------------------
 
-    def _time_over(self, match_id: str) -> None:
-        self._spawn(self._expire(match_id))
+    def _time_over(self, match_id: str, deadline_ms: int) -> None:
+        self._spawn(self._expire(match_id, deadline_ms))
 
-    async def _expire(self, match_id: str) -> None:
+    async def _expire(self, match_id: str, deadline_ms: int) -> None:
         """Answer every prompt that is open by its default; end a match that has not begun."""
         loop = asyncio.get_running_loop()
         try:
             match = await self.match(match_id)
             self.session_of(match)
+            if match.commits[-1].deadline_ms != deadline_ms:
+                # Somebody was just in time: what is asked now has a deadline of its own.
+                return
             due: list[Expire | ExpireLobby] = [expire(match_id, each) for each in match.waiting]
             if not match.started_at:
                 due = [expire_lobby(match_id)]

@@ -14,8 +14,8 @@ from services.match.limits import ANSWER_TIMEOUT_S_MAX
 class Timers:
     """The deadlines of one partition's matches. Nothing is due before `start`."""
 
-    def __init__(self, due: Callable[[str], None]) -> None:
-        """`due` is called in the loop with the match whose time is over."""
+    def __init__(self, due: Callable[[str, int], None]) -> None:
+        """`due` is called in the loop with the match whose time is over, and the deadline."""
         self._due = due
         self._deadlines: dict[str, int] = {}
         self._armed: dict[str, asyncio.TimerHandle] = {}
@@ -73,4 +73,4 @@ class Timers:
         if grace_s > 0:
             self._arm(match_id, grace_s)
         else:
-            self._due(match_id)
+            self._due(match_id, self._deadlines[match_id])

@@ -38,6 +38,25 @@ async def test_who_answers_in_time(log: SqliteLog) -> None:
     assert expired.deadline_ms > start.deadline_ms
 
 
+async def test_who_answers_in_the_very_last_moment(log: SqliteLog) -> None:
+    """A deadline that rings while the next questions are put is not theirs."""
+    async with process(log) as here:
+        match = await begin(here, answer_timeout_seconds=3600)
+        (prompt,) = await match.players[0].prompts(match.match_id)
+        for player in match.players:
+            (asked,) = await player.prompts(match.match_id)
+            await player.answer(match.match_id, asked.prompt_id, "keep")
+        before = (await admitted(log))[match.match_id]
+        assert before[-1].deadline_ms > prompt.deadline_ms
+        owner = next(o for o in here.node._owners.values() if match.match_id in o._matches)
+        owner._time_over(match.match_id, prompt.deadline_ms)
+        await asyncio.wait(owner._tasks)
+        assert len((await admitted(log))[match.match_id]) == len(before)
+        owner._time_over(match.match_id, before[-1].deadline_ms)
+        await asyncio.wait(owner._tasks)
+        assert len((await admitted(log))[match.match_id]) > len(before)
+
+
 async def test_no_limit_no_deadline(log: SqliteLog) -> None:
     """Without a time limit nothing is due."""
     async with process(log) as here:
