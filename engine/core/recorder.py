@@ -253,6 +253,7 @@ class Recorder:
         `asked_at` of the turn. An earlier action that fell there becomes part of the new one.
         """
         at, turn = asked_at, self.turn
+        # Not back over a moment: answers that an earlier action left complete count before it.
         while at > max(self._moment_at, 0) and isinstance(turn[at - 1], _QUESTIONS):
             at -= 1
         moment = self.moments if self._moment_at == at else 0

@@ -152,8 +152,8 @@ class Table(Generic[S]):
         prompt = Prompt(
             self._next_prompt_id(), seat, kind, form, low, high, options, limits, default, cause
         )
-        still = self._still_open((prompt,), secret=secret)
-        return (await Ask((still.get(0) or self._put(prompt, secret=secret),)))[0]
+        still = self._still_open((prompt,), secret=secret).get(0) if self.reopened else None
+        return (await Ask((still or self._put(prompt, secret=secret),)))[0]
 
     async def ask_all(
         self, questions: Sequence[Prompt], *, secret: bool = False

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import cast
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine import (
     Answer,
@@ -32,6 +35,7 @@ from engine import (
     fold,
     redact,
 )
+from tests.engine.playing import random_answer
 
 SEED = derive_seed(b"master", "k1", "pledges")
 ANN, BEN, CID = Seat(1), Seat(2), Seat(3)
@@ -344,3 +348,27 @@ def test_a_secret_question_that_is_public_now_is_put_anew() -> None:
     (prompt,) = play.session.waiting
     assert msgspec.structs.replace(prompt, id=before.id) == before
     assert fold(redact(fact, BEN) for fact in play.facts).prompts == (prompt,)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_random_play_goes_on_as_the_rebuilt_match_does(seed: int) -> None:
+    """With groups of questions that shrink and cards that leave, whoever acts when."""
+    dice = Random(seed)
+    play = Play()
+    while play.session.waiting:
+        again = Session.rebuild(play.facts, seed=SEED, game=GAME)
+        if play.session.actions and dice.random() < 0.4:
+            chosen = dice.choice(play.session.actions)
+            action = dice.choice(chosen.actions).id
+            facts = play.act(chosen.seat, action)
+            assert again.take_action(chosen.seat, action).facts == facts
+        else:
+            prompt = dice.choice(play.session.waiting)
+            answer = random_answer(prompt, dice)
+            done = len(play.facts)
+            play.answer(prompt.seat, answer)
+            facts = again.answer(prompt.id, prompt.seat, answer).facts
+            assert facts == tuple(play.facts[done:])
+        assert again.waiting == play.session.waiting
+    assert play.session.state.end_reason == "the_end"
