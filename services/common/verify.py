@@ -65,6 +65,8 @@ _SHOWN_MAX: Final = 300
 _COMMANDS: Final = frozenset(
     ("create", "join", "reveal", "start", "answer", "timeout", "action", "standing", "abandon")
 )
+# Of commands that come about in one way only.
+_HOW: Final = {"answer": How.ANSWER, "action": How.ANSWER, "timeout": How.TIMEOUT}
 
 
 class CheckStatus(StrEnum):
@@ -408,6 +410,8 @@ def _check_place(before: Placed | None, placed: Placed) -> None:
 
 def _check_cause(at: int, cause: Cause, fact: Fact, people: dict[int, str]) -> None:
     """The commit's first fact is what the caller asked for, and the caller was one who might."""
+    if cause.how is not _HOW.get(cause.command, cause.how):
+        raise _Fault(at, f"its cause is {cause.command!r}, marked as {cause.how.name.lower()}")
     match cause.command, fact:
         case "create", MatchCreated():
             people[0] = fact.host

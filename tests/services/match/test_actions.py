@@ -446,6 +446,7 @@ async def test_an_action_is_what_its_cause_asked_for(
         "for another than the actor": forged(commits, other(actor=found.other.subject)),
         "the answer in its cause cannot be read": forged(commits, other(answer=b"")),
         "its cause is 'answer'": forged(commits, other(command="answer")),
+        "its cause is 'action', marked as timeout": forged(commits, other(how=How.TIMEOUT)),
         # Said of the fact instead.
         "the action in its cause is not ": forged(commits, cause, ActionTaken(found.seat, "use:9")),
     }
