@@ -37,6 +37,7 @@ from tests.services.match.healing import (
 from tests.services.match.serving import (
     KEY,
     LIMITS,
+    FaultyLog,
     Player,
     Process,
     Shares,
@@ -92,6 +93,8 @@ async def placed(log: SqliteLog, match_id: str) -> list[Placed]:
         for record in await records(log, partition):
             commit = parse_commit(record.value)
             if commit.hash in counted:
+                # Of what was written twice the first counts.
+                counted.remove(commit.hash)
                 found.append(Placed(record.offset, commit))
     return found
 
@@ -324,6 +327,36 @@ async def test_taken_over_after_actions(log: SqliteLog) -> None:
         if seen[found.seat - 1].actions:
             await take(found.healer, found.match_id, found.action)
         await _to_the_end(found)
+    report = verify_commits(await placed(log, found.match_id))
+    assert report.passed, report
+
+
+@pytest.mark.parametrize("fault", ["lose", "unknown", "late", "twice", "refuse"])
+async def test_an_append_that_goes_wrong(log: SqliteLog, fault: str) -> None:
+    """The session that acted ahead of the log is thrown away; the action counts once, or is
+    refused, and then nothing of it is left.
+    """
+    faulty = FaultyLog(log, late_s=0.05)
+    async with process(faulty) as here:
+        found = await healing(here, the_question_changes)
+        (asked,) = await found.healer.prompts(found.match_id)
+        faulty.faults = [fault]
+        if fault == "refuse":
+            with pytest.raises(ApiError) as error:
+                await take(found.healer, found.match_id, found.action, request_id="act")
+            assert refused(error) == "LOG_UNAVAILABLE"
+            assert await found.healer.prompts(found.match_id) == [asked]
+            assert (await newest(found.healer, found.match_id)).actions
+        receipt = await take(found.healer, found.match_id, found.action, request_id="act")
+        assert receipt.sequence == found.match.sequence + 1
+        (again,) = await found.healer.prompts(found.match_id)
+        assert again.prompt_id != asked.prompt_id
+        await asyncio.sleep(2 * faulty.late_s)
+        await _to_the_end(found)
+    commits = await commits_of(log, found.match_id)
+    assert [cause_of(each).command for each in commits].count("action") == 1
+    taken = found.session.take_action(found.seat, found.action)
+    assert commits[receipt.sequence - 1].facts() == taken.facts
     report = verify_commits(await placed(log, found.match_id))
     assert report.passed, report
 
