@@ -47,7 +47,7 @@ class Hook(Generic[M]):
     """One function of one card, and when it counts."""
 
     __slots__ = (
-        *("act", "is_async", "kind", "order", "price", "since", "subject", "under", "until"),
+        *("act", "is_async", "kind", "order", "price", "since", "subject", "under"),
         *("uses", "when"),
     )
 
@@ -63,7 +63,6 @@ class Hook(Generic[M]):
         order: int = 0,
         under: Under | None = None,
         since: int = 0,
-        until: int = 0,
     ) -> None:
         self.kind = kind
         self.subject = subject
@@ -75,13 +74,12 @@ class Hook(Generic[M]):
         self.order = order
         self.under = under
         self.since = since
-        self.until = until
 
     def is_live(self, options: Mapping[str, str], revision: int) -> bool:
         """Does the hook exist in a match with these options that was begun under this revision?"""
         if self.under is not None and options[self.under[0]] != self.under[1]:
             return False
-        return self.since <= revision and not 0 < self.until < revision
+        return self.since <= revision
 
 
 class AnyTime:
@@ -177,12 +175,10 @@ class Card(Generic[M]):
         price: int = 0,
         uses: int = 0,
         under: Under | None = None,
-        until: int = 0,
         order: int = 0,
     ) -> Callable[[Callable[[M, P], Awaitable[P | None]]], Callable[[M, P], Awaitable[P | None]]]:
         """An optional reaction: offered while `when` holds, the price can be paid and uses (0: no
-        limit) are left. One for each proposal, or for each value of one option. until: the last
-        revision of the rules that has it (0: all).
+        limit) are left. One for each proposal, or for each value of one option.
         """
 
         def register(
@@ -203,7 +199,6 @@ class Card(Generic[M]):
                 price=price,
                 uses=uses,
                 under=under,
-                until=until,
                 order=order,
             )
             self.hooks.append(hook)

@@ -54,15 +54,9 @@ def one_less(what: Card[Me[GameState]] | Hook[Me[GameState]], number: str) -> It
         setattr(what, number, value)
 
 
-def is_of_the_past(hook: Hook[Me[GameState]]) -> bool:
-    return 0 < hook.until < find_game("king_of_tokyo").revision
-
-
 def parts_of(card: Card[Me[GameState]]) -> Iterator[tuple[str, AbstractContextManager[None]]]:
     for hooks in (card.hooks, card.intrinsic):
         for index, hook in enumerate(list(hooks)):
-            if is_of_the_past(hook):
-                continue
             yield f"{hook.kind} {hook.act.__name__}", without(hooks, index)
             if hook.price:
                 yield f"price of {hook.act.__name__}", one_less(hook, "price")
@@ -73,10 +67,9 @@ def parts_of(card: Card[Me[GameState]]) -> Iterator[tuple[str, AbstractContextMa
         yield "tokens", one_less(card, "tokens")
 
 
-def test_what_may_be_done_at_any_time_is_a_part_and_what_is_past_is_none() -> None:
+def test_what_may_be_done_at_any_time_is_a_part() -> None:
     names = [name for name, _ in parts_of(CARDS["rapid_healing"])]
     assert {"anytime heal_at_leisure", "price of heal_at_leisure"} <= set(names)
-    assert not any("heal_before_the_end" in name for name in names)
 
 
 @pytest.mark.parametrize("card", sorted(CARDS))

@@ -173,8 +173,8 @@ class EnergyAtRisk(msgspec.Struct, frozen=True, gc=False):
 
 
 class EndWindow(msgspec.Struct, frozen=True, gc=False):
-    """The turn is about to end, nothing of its end has happened yet. Of use in revision 1 only,
-    before there were actions at any time.
+    """Cards were sold; nothing else of the turn's end has happened yet. (In revision 1 also where
+    none were: there were no actions at any time.)
     """
 
     seat: Seat

@@ -405,7 +405,7 @@ def test_rapid_healing_in_the_nick_of_time() -> None:
 
 
 def test_rapid_healing_at_the_end_of_the_turn_in_the_first_revision() -> None:
-    """Later it is no question but an action at any time (NOTES 1.13), which no bench runs."""
+    """Later only after a sale: it is an action at any time (NOTES 1.13), which no bench runs."""
     kit = Kit(revision=1).monster(A, place=CITY, hearts=5, energy=5, holds=["rapid_healing"])
     kit.turn(A, "112233", before_end=["rapid_healing", "rapid_healing"])
     assert (kit.at(A).hearts, kit.at(A).energy) == (7, 1)
@@ -414,6 +414,9 @@ def test_rapid_healing_at_the_end_of_the_turn_in_the_first_revision() -> None:
     assert (kit.at(A).hearts, kit.at(A).energy) == (6, 1)
     kit = Kit().monster(A, place=CITY, hearts=5, energy=5, holds=["rapid_healing"])
     assert "before_end" not in kit.turn(A, "112233").kinds
+    kit = Kit().monster(A, hearts=5, place=CITY, holds=["metamorph", "rapid_healing"])
+    kit.turn(A, "112233", metamorph__sell=[["metamorph"]], before_end="rapid_healing")
+    assert (kit.at(A).hearts, kit.at(A).energy) == (6, 1)
 
 
 def test_rapid_healing_before_the_energy_is_taken() -> None:

@@ -350,15 +350,20 @@ async def end_turn(table: KingTable, seat: Seat) -> None:
 
 
 async def _sell(table: KingTable, seat: Seat) -> None:
-    """Sales; in the first revision also the last chance for what fits at any time, before them and
-    once more when they brought energy.
+    """Sales, then what their energy may be spent on before the end effects: nobody waits between.
+
+    In the first revision that was asked before the sales too, and only after those that paid.
     """
     if not table.state.monster(seat).alive:
         return
-    await table.offer(EndWindow(seat), "before_end")
-    energy = table.state.monster(seat).energy
+    is_first = table.match.revision < 2
+    if is_first:
+        await table.offer(EndWindow(seat), "before_end")
+    before = table.state
     await table.announce(SaleTime(seat))
-    if table.state.monster(seat).energy > energy:
+    state = table.state
+    paid = state.monster(seat).energy > before.monster(seat).energy
+    if paid if is_first else len(state.held_by(seat)) < len(before.held_by(seat)):
         await table.offer(EndWindow(seat), "before_end")
 
 

@@ -63,10 +63,10 @@ def heal_at_leisure(me: KingMe) -> None:
 
 
 @rapid_healing.offers(
-    EndWindow, price=2, until=1, when=lambda me, it: it.seat == me.seat and me.is_missing_hearts()
+    EndWindow, price=2, when=lambda me, it: it.seat == me.seat and me.is_missing_hearts()
 )
 async def heal_before_the_end(me: KingMe, window: EndWindow) -> EndWindow:
-    """In the first revision the owner was asked, at the end of its own turn only."""
+    """With the energy of a sale, before the end effects look at it."""
     me.heal(1)
     return window
 
