@@ -138,8 +138,6 @@ async def shed_skin(me: KingMe, _: SaleTime) -> None:
     A card that takes its owner's last hearts with it ends the sale: the dead act no more (B48).
     """
     own = me.state.held_by(me.seat)
-    if not me.monster.alive:
-        return
     sold = await me.pick_holdings("metamorph.sell", own, low=0, high=len(own))
     printed = me.table.options["metamorph_refund"] == "printed"
     is_gain = me.table.options["friend_of_children_on_refund"] == "true"
