@@ -104,24 +104,26 @@ def check_answer(prompt: Prompt, answer: Answer) -> Refusal | None:
     return _check_allocate(prompt, answer)
 
 
-def _illegal(field: str, detail: str, legal: tuple[str, ...] = ()) -> Refusal:
-    return Refusal("ILLEGAL_ANSWER", field, detail=detail, legal=legal)
+def _illegal(field: str, detail: str, detail_zh: str, legal: tuple[str, ...] = ()) -> Refusal:
+    return Refusal("ILLEGAL_ANSWER", field, detail=detail, detail_zh=detail_zh, legal=legal)
 
 
 def _check_select(prompt: Prompt, answer: Answer) -> Refusal | None:
     picks = answer.picks
     if answer.number is not None or answer.amounts:
-        return _illegal("answer.picks", "options are to be picked", _ids(prompt))
+        return _illegal("answer.picks", "options are to be picked", "应选择选项", _ids(prompt))
     if not prompt.low <= len(picks) <= prompt.high:
         wanted = f"pick {prompt.low} to {prompt.high} options"
-        return _illegal("answer.picks", wanted, _ids(prompt))
+        wanted_zh = f"须选择 {prompt.low} 到 {prompt.high} 项"
+        return _illegal("answer.picks", wanted, wanted_zh, _ids(prompt))
     if picks:
         legal = _ids(prompt)
         for pick in picks:
             if pick not in legal:
-                return _illegal("answer.picks", "an option is picked that is not offered", legal)
+                unknown = "an option is picked that is not offered"
+                return _illegal("answer.picks", unknown, "选择了未提供的选项", legal)
         if len(picks) > 1 and len(frozenset(picks)) != len(picks):
-            return _illegal("answer.picks", "an option is picked twice", legal)
+            return _illegal("answer.picks", "an option is picked twice", "同一选项选了两次", legal)
     return None
 
 
@@ -131,21 +133,25 @@ def _ids(prompt: Prompt) -> tuple[str, ...]:
 
 def _check_number(prompt: Prompt, answer: Answer) -> Refusal | None:
     if answer.picks or answer.amounts or answer.number is None:
-        return _illegal("answer.number", "a number is wanted")
+        return _illegal("answer.number", "a number is wanted", "须给出一个数")
     if not prompt.low <= answer.number <= prompt.high:
-        return _illegal("answer.number", f"a number from {prompt.low} to {prompt.high} is wanted")
+        wanted = f"a number from {prompt.low} to {prompt.high} is wanted"
+        return _illegal("answer.number", wanted, f"须给出 {prompt.low} 到 {prompt.high} 的一个数")
     return None
 
 
 def _check_allocate(prompt: Prompt, answer: Answer) -> Refusal | None:
     legal = _ids(prompt)
     if answer.picks or answer.number is not None:
-        return _illegal("answer.amounts", "amounts are wanted", legal)
+        return _illegal("answer.amounts", "amounts are wanted", "须给出数量", legal)
     if len(answer.amounts) != len(prompt.options):
-        return _illegal("answer.amounts", "one amount for each option is wanted", legal)
+        wanted = "one amount for each option is wanted"
+        return _illegal("answer.amounts", wanted, "每个选项须给出一个数量", legal)
     for amount, limit in zip(answer.amounts, prompt.limits, strict=True):
         if not 0 <= amount <= limit:
-            return _illegal("answer.amounts", "an amount is below 0 or over its limit", legal)
+            outside = "an amount is below 0 or over its limit"
+            return _illegal("answer.amounts", outside, "数量小于 0 或超过上限", legal)
     if not prompt.low <= sum(answer.amounts) <= prompt.high:
-        return _illegal("answer.amounts", f"distribute {prompt.low} to {prompt.high}", legal)
+        wanted = f"distribute {prompt.low} to {prompt.high}"
+        return _illegal("answer.amounts", wanted, f"须分配 {prompt.low} 到 {prompt.high}", legal)
     return None

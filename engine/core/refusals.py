@@ -59,25 +59,35 @@ REASONS: Final = tuple(sorted(_SENTENCES))
 class Refusal(Exception):  # a refusal is an answer to a player, not an error of the program
     """A player's mistake. Nothing was changed.
 
-    reason: UPPER_SNAKE, one of REASONS. field: the argument that was wrong, or "". legal: what
-    would have been accepted, where that is a list.
+    reason: UPPER_SNAKE, one of REASONS. field: the argument that was wrong, or "". detail: the rest
+    of the sentence; detail_zh: in Chinese, where it is words. legal: what would have been accepted,
+    where that is a list.
     """
 
     def __init__(
-        self, reason: str, field: str = "", *, detail: str = "", legal: tuple[str, ...] = ()
+        self,
+        reason: str,
+        field: str = "",
+        *,
+        detail: str = "",
+        detail_zh: str = "",
+        legal: tuple[str, ...] = (),
     ) -> None:
         assert reason in _SENTENCES, reason
         self.reason = reason
         self.field = field
         self.detail = detail
+        self.detail_zh = detail_zh or detail
         self.legal = legal
         super().__init__(f"{reason}: {self.message()}")
 
     def message(self, locale: str = "en") -> str:
         """One sentence for people, in English ("en") or Chinese ("zh")."""
         english, chinese = _SENTENCES[self.reason]
-        sentence = (chinese if locale.startswith("zh") else english).format(detail=self.detail)
+        in_chinese = locale.startswith("zh")
+        template, detail = (chinese, self.detail_zh) if in_chinese else (english, self.detail)
+        sentence = template.format(detail=detail)
         if not self.legal:
             return sentence
         shown = ", ".join(self.legal[:20])
-        return f"{sentence} {'可选' if locale.startswith('zh') else 'Legal'}: {shown}"
+        return f"{sentence} {'可选' if in_chinese else 'Legal'}: {shown}"

@@ -31,11 +31,15 @@ def standing_answer(game: AnyGame, match: MatchState) -> tuple[Answered, Answer]
 def check_standing(match: MatchState, seat: Seat, kind: str, below: int) -> None:
     """Refuse (BAD_STANDING_ANSWER) what cannot be left behind."""
     if not 1 <= seat <= match.seats:
-        raise Refusal("BAD_STANDING_ANSWER", "seat", detail="no such seat")
+        raise _bad("seat", "no such seat", "没有这个座位")
     if not 1 <= len(kind) <= 64 or not kind.isprintable():
-        raise Refusal("BAD_STANDING_ANSWER", "kind", detail="no such kind of question")
+        raise _bad("kind", "no such kind of question", "没有这种问题")
     if not 0 <= below <= 1_000:
-        raise Refusal("BAD_STANDING_ANSWER", "below", detail="from 0 to 1000")
+        raise _bad("below", "from 0 to 1000", "须为 0 到 1000")
     own = [each.kind for each in match.standing if each.seat == seat]
     if kind not in own and len(own) >= _PER_SEAT_MAX:
-        raise Refusal("BAD_STANDING_ANSWER", "kind", detail="too many of them")
+        raise _bad("kind", "too many of them", "数量过多")
+
+
+def _bad(field: str, detail: str, detail_zh: str) -> Refusal:
+    return Refusal("BAD_STANDING_ANSWER", field, detail=detail, detail_zh=detail_zh)

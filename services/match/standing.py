@@ -25,13 +25,16 @@ def check_change(
         # The engine says so.
         return
     if not session.game.asks(kind) and all(prompt.kind != kind for prompt in session.waiting):
-        raise refuse("BAD_STANDING_ANSWER", "The game has no such kind of question.", field="kind")
+        message, in_chinese = "The game has no such kind of question.", "游戏中没有这种问题。"
+        raise refuse("BAD_STANDING_ANSWER", message, field="kind", message_zh=in_chinese)
     if answer is not None and len(frozenset(answer.picks)) != len(answer.picks):
-        message = "An option is picked twice."
-        raise refuse("BAD_STANDING_ANSWER", message, field="answer.selection.options")
+        message, in_chinese = "An option is picked twice.", "同一选项选了两次。"
+        field = "answer.selection.options"
+        raise refuse("BAD_STANDING_ANSWER", message, field=field, message_zh=in_chinese)
     known = next((each for each in match.standing if (each.seat, each.kind) == (seat, kind)), None)
     wanted = None if answer is None else (answer, below)
     if wanted == (None if known is None else (known.answer, known.below)):
-        raise refuse("BAD_STANDING_ANSWER", "This would change nothing.")
+        message, in_chinese = "This would change nothing.", "这不会改变任何事。"
+        raise refuse("BAD_STANDING_ANSWER", message, message_zh=in_chinese)
     if session.standing_changes(seat) >= CHANGES_PER_TURN_MAX:
         raise refuse("TOO_MANY_CHANGES")
