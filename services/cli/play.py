@@ -25,6 +25,7 @@ from services.cli.main_options import (
 )
 from services.cli.play_table import Table
 from services.cli.render_console import console
+from services.cli.render_words import say
 from services.client import Client, Player, RetryPolicy, connect, take_part, token_file
 from services.client.bots import make_bot
 from services.client.matches import reveal_all
@@ -116,7 +117,7 @@ def _play(
     wanted = _Wanted(game, players, name, match, seed or "play", locale, again)
     if server:
         if token is None:
-            raise CommandFailed("To play on a server you need a token: --token-file FILE.")
+            raise CommandFailed(say(locale, "need_token"))
         client = remote_client(server, token, ca_file, locale=locale, policy=RetryPolicy())
         run_async(_play_remote(console(), client, wanted, bot_token or []))
     else:
@@ -136,13 +137,14 @@ async def _play_at_home(out: Console, wanted: _Wanted, data: Path) -> None:
         def client_of(subject: str, name: str = "") -> Client:
             return anybody.for_token(server.token(subject, "player", name=name))
 
-        you = client_of(_YOU, wanted.name or "You")
+        name = wanted.name or say(wanted.locale, "you")
+        you = client_of(_YOU, name)
         match_id = wanted.match
         if not match_id:
-            await _mention_unfinished(out, you, wanted.again)
+            await _mention_unfinished(out, you, wanted)
             seats = [role.subject for role in cast.roles[1:]]
             match_id = (await you.create(wanted.game, wanted.players)).match_id
-            await you.join(match_id, name=wanted.name or "You", seat=1)
+            await you.join(match_id, name=name, seat=1)
             others = [client_of(subject) for subject in seats]
             for other, role in zip(others, cast.roles[1:], strict=True):
                 await other.join(match_id, name=role.name)
@@ -150,7 +152,7 @@ async def _play_at_home(out: Console, wanted: _Wanted, data: Path) -> None:
                 await other.reveal(match_id)
             await you.start(match_id)
         summary = (await you.get(match_id)).summary
-        seat = _own_seat(summary, _YOU)
+        seat = _own_seat(summary, wanted.locale)
         bots = {
             info.seat: Player(
                 client_of(info.player), make_bot("greedy", summary.game, f"{wanted.seed}/{seat}")
@@ -162,21 +164,19 @@ async def _play_at_home(out: Console, wanted: _Wanted, data: Path) -> None:
         await _sit_down(table, you, seat, bots)
 
 
-async def _mention_unfinished(out: Console, you: Client, again: str) -> None:
+async def _mention_unfinished(out: Console, you: Client, wanted: _Wanted) -> None:
     running = match_pb2.MATCH_STATUS_RUNNING
     unfinished = [each.match_id async for each in you.list_matches(status=running, mine=True)]
     if unfinished:
-        out.print(
-            f"[dim]You have an unfinished match; go on with it by "
-            f"{escape(again)} --match {unfinished[0]}[/]"
-        )
+        words = say(wanted.locale, "unfinished", wanted.again, unfinished[0])
+        out.print(f"[dim]{escape(words)}[/]")
 
 
-def _own_seat(summary: match_pb2.MatchSummary, subject: str) -> int:
+def _own_seat(summary: match_pb2.MatchSummary, locale: Locale) -> int:
     for info in summary.seats:
-        if info.player == subject:
+        if info.player == _YOU:
             return info.seat
-    raise CommandFailed(f"You have no seat in the match {summary.match_id}.")
+    raise CommandFailed(say(locale, "no_seat", summary.match_id))
 
 
 # -- somebody's server -----------------------------------------------------------------------------
@@ -196,8 +196,8 @@ async def _play_remote(
             table.match_id = created.match_id
             seat = (await client.join(created.match_id, name=wanted.name)).seat
             bots = await _seat_bots(client, created.match_id, wanted, bot_tokens)
-            out.print(f"Match [bold]{created.match_id}[/]")
-            await _wait_for_players(out, client, created.match_id)
+            out.print(f"{say(wanted.locale, 'match')} [bold]{created.match_id}[/]")
+            await _wait_for_players(out, client, created.match_id, wanted.locale)
             await reveal_all(created.match_id, bots.values())
             await client.start(created.match_id)
         await _sit_down(table, client, seat, bots)
@@ -216,15 +216,15 @@ async def _seat_bots(
     bots: dict[int, Player] = {}
     for number, path in enumerate(tokens, 1):
         if not path.is_file():
-            raise CommandFailed(f"There is no token file {path}.")
+            raise CommandFailed(say(wanted.locale, "no_token_file", path))
         bot_client = client.for_token(token_file(path))
-        seat = (await bot_client.join(match_id, name=f"Bot {number}")).seat
+        seat = (await bot_client.join(match_id, name=say(wanted.locale, "bot", number))).seat
         bot = make_bot("greedy", wanted.game, f"{wanted.seed}/{seat}")
         bots[seat] = Player(bot_client, bot)
     return bots
 
 
-async def _wait_for_players(out: Console, client: Client, match_id: str) -> None:
+async def _wait_for_players(out: Console, client: Client, match_id: str, locale: Locale) -> None:
     async for update in client.watch(match_id, fold=True):
         state = update.state
         assert state is not None, "the watch was asked to fold"
@@ -232,9 +232,7 @@ async def _wait_for_players(out: Console, client: Client, match_id: str) -> None
         if not free:
             return
         if update.live:
-            out.print(
-                f"[dim]Waiting for {free} more: diceledger play --match {escape(match_id)} …[/]"
-            )
+            out.print(f"[dim]{escape(say(locale, 'waiting', free, match_id))}[/]")
 
 
 # -- both ------------------------------------------------------------------------------------------

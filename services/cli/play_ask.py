@@ -21,9 +21,13 @@ _CHUNK: Final = 4096
 _HELP: Final = {
     "en": "Type the numbers of your choices, separated by spaces; Enter alone takes what is marked "
     "with *. t: table, u: do what you may do at any time, in others' turns too, q: quit (the match "
-    "is kept), ?: this help.",
+    "is kept), ?: this help. With s behind your choices (2 s; s alone is Enter) this kind of "
+    "question is answered so from now on, unasked; with s5 only while you have less than 5 energy, "
+    "or hearts where they are at stake. d: what you left so, to take it back.",
     "zh": "输入选项的编号，用空格分隔；直接回车则取带 * 的默认答案。"
-    "t：牌桌，u：使用可随时使用的能力（他人回合也可以），q：退出（对局会保留），?：帮助。",
+    "t：牌桌，u：使用可随时使用的能力（他人回合也可以），q：退出（对局会保留），?：帮助。"
+    "在选择后加 s（如 2 s；单独的 s 等于回车），今后同类问题都照此回答，不再询问；"
+    "s5 则仅当能量（涉及失去心时为心）低于 5 时。d：查看并撤回这些预设回答。",
 }
 _ANY_TIME: Final = {"en": "You may at any time:", "zh": "你可以随时："}
 _NOTHING_OFFERED: Final = {
@@ -31,13 +35,16 @@ _NOTHING_OFFERED: Final = {
     "zh": "现在没有可随时使用的能力。",
 }
 _USE: Final = re.compile(r"u([1-9][0-9]?)?")
+_DROP: Final = re.compile(r"d([1-9][0-9]?)")
+_LEAVE: Final = re.compile(r"([0-9, ]*)s ?([1-9][0-9]{0,3})?")
 
-Wish = Literal["quit", "table", "help"]
+Wish = Literal["quit", "table", "help", "standing"]
 _WISHES: Final[dict[str, Wish]] = {
     "q": "quit",
     "quit": "quit",
     "t": "table",
     "table": "table",
+    "d": "standing",
     "?": "help",
     "h": "help",
     "help": "help",
@@ -58,6 +65,21 @@ class Use:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The wish to be asked again: instead of the standing answer of this number, from 1."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """An answer for now and from now on; `below` as in StandingAnswer."""
+
+    answer: Answer
+    below: int
+
+
 def help_text(locale: Locale) -> str:
     """How to answer."""
     return _HELP[locale]
@@ -68,20 +90,33 @@ def nothing_offered(locale: Locale) -> str:
     return _NOTHING_OFFERED[locale]
 
 
-def read_wish(line: str) -> Wish | Use | None:
+def read_wish(line: str) -> Wish | Use | Drop | None:
     """What a typed line means whoever is asked; None: it is at most an answer to a question."""
     word = "".join(line.lower().split())
     use = _USE.fullmatch(word)
     if use is not None:
         return Use(int(use[1] or 1))
+    drop = _DROP.fullmatch(word)
+    if drop is not None:
+        return Drop(int(drop[1]))
     return _WISHES.get(word)
 
 
-def read_reply(prompt: Prompt, line: str, locale: Locale = "en") -> Answer | Wish | Use | Misread:
+def read_reply(
+    prompt: Prompt, line: str, locale: Locale = "en"
+) -> Answer | Leave | Wish | Use | Drop | Misread:
     """What a typed line means: an answer that the prompt allows, a wish, or nothing legal."""
     wish = read_wish(line)
     if wish is not None:
         return wish
+    leave = _LEAVE.fullmatch(" ".join(line.lower().split()))
+    answer = _read_answer(prompt, line if leave is None else leave[1], locale)
+    if leave is None or isinstance(answer, Misread):
+        return answer
+    return Leave(answer, int(leave[2] or 0))
+
+
+def _read_answer(prompt: Prompt, line: str, locale: Locale) -> Answer | Misread:
     numbers = _numbers(line)
     if numbers is None:
         return Misread(help_text(locale))
@@ -181,7 +216,8 @@ def _option(prompt: Prompt, number: int, label: Text) -> Text:
 def _bounds(prompt: Prompt, locale: Locale) -> str:
     english = locale == "en"
     if prompt.form == "number":
-        return f"{prompt.low}–{prompt.high}, Enter = {prompt.default.number}"
+        words = "{0}–{1}, Enter = {2}" if english else "{0}–{1}，回车 = {2}"
+        return words.format(prompt.low, prompt.high, prompt.default.number)
     span = str(prompt.low) if prompt.low == prompt.high else f"{prompt.low}–{prompt.high}"
     if prompt.form == "allocate":
         amounts = " ".join(str(amount) for amount in prompt.default.amounts)
@@ -198,6 +234,11 @@ class Lines:
     def __init__(self, descriptor: int = 0) -> None:
         self._descriptor = descriptor
         self._pending = b""
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody types them, not a file or another program."""
+        return os.isatty(self._descriptor)
 
     async def next(self) -> str | None:
         """The next line without its end; None when there is no more input."""

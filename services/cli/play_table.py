@@ -1,17 +1,22 @@
 """One person at one table: what happens is told, what is asked is answered.
 
-Lines are read while something is asked, and also in others' turns while there is something that
-the person may do at any time; meanwhile the match goes on, and so does the telling.
+Lines are read in others' turns too, for what the person may do at any time; meanwhile the match
+goes on, and so does the telling.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from rich.console import Console
+from rich.text import Text
 
-from engine import Answer, Seat
+from engine import Answer, Seat, StandingAnswer
 from services.cli.main_options import Locale
 from services.cli.play_ask import (
+    Drop,
+    Leave,
     Lines,
     Misread,
     Use,
@@ -24,12 +29,25 @@ from services.cli.play_ask import (
     show_actions,
     show_question,
 )
+from services.cli.play_standing import StandingAnswers, answered_unasked
 from services.cli.render import Narrator
 from services.cli.render_words import say
 from services.client import Action, ApiError, Client, MatchUpdate, PlayStream, Question
 
 _OVERTAKEN = frozenset({"PROMPT_CLOSED", "MATCH_FINISHED"})
 _NOT_NOW = frozenset({"ACTION_NOT_OFFERED", "MATCH_FINISHED"})
+_NOT_LEFT = frozenset(
+    {"BAD_STANDING_ANSWER", "ILLEGAL_ANSWER", "MATCH_FINISHED", "TOO_MANY_CHANGES"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    """Who sits at the table, and how what they want reaches the match."""
+
+    seat: Seat
+    client: Client
+    stream: PlayStream
 
 
 class Table:
@@ -51,6 +69,7 @@ class Table:
         self._out = out
         self._locale: Locale = locale
         self._narrator = Narrator(out, locale)
+        self._standing = StandingAnswers(out, locale)
         self._lines = lines or Lines()
         # Hash of the newest commit.
         self._seen = b""
@@ -63,16 +82,16 @@ class Table:
         self._answered: set[str] = set()
         # The actions that were shown last.
         self._shown: tuple[Action, ...] = ()
-        # The line that is being read, or that was read before anything was asked.
+        # The line that is being read, and those that were read before anything was asked.
         self._typed: asyncio.Task[str | None] | None = None
-        self._is_ahead = False
+        self._ahead: deque[str] = deque()
         # The cursor stands behind the mark at which one types.
         self._is_at_mark = False
 
     async def play(self, you: Client, seat: int) -> None:
         """Play until the match is over or the person leaves, by Ctrl-C also."""
         try:
-            is_over = await self._play(you, seat)
+            is_over = await self._play(you, Seat(seat))
         except asyncio.CancelledError:
             self._out.print()
             self._say_goodbye()
@@ -84,17 +103,18 @@ class Table:
         noted = say(self._locale, "id.noted", promised, self._seen.hex())
         self._out.print(f"[dim]{noted}[/]", soft_wrap=True)
 
-    async def _play(self, you: Client, seat: int) -> bool:
+    async def _play(self, you: Client, seat: Seat) -> bool:
         """Tell and ask; False when the person leaves before the end."""
         self._is_catching_up = not (await you.get(self.match_id)).summary.sequence <= 1
         self._out.print(f"[dim]{help_text(self._locale)}[/]")
         async with you.play() as stream:
+            person = _Person(seat, you, stream)
             updates = stream.watch(self.match_id)
             news = asyncio.create_task(_next(updates))
             try:
                 while True:
                     if await self._is_said(news):
-                        if not await self._hear(stream):
+                        if not await self._hear(person):
                             return False
                         continue
                     update = news.result()
@@ -111,9 +131,12 @@ class Table:
     async def _is_said(self, news: "asyncio.Task[MatchUpdate | None]") -> bool:
         """Wait until there is a line to hear, or else news.
 
-        A line comes first: who typed it had not seen the news.
+        A line comes first: who typed it had not seen the news. Behind lines for later questions a
+        wish waits for its turn, except that of somebody at a terminal.
         """
-        if not (self._questions or (self._actions and not self._is_ahead)):
+        if self._ahead and self._questions:
+            return True
+        if self._is_catching_up or (self._ahead and not self._lines.is_terminal):
             await asyncio.wait([news])
             return False
         if self._typed is None:
@@ -123,8 +146,9 @@ class Table:
 
     # -- telling ----------------------------------------------------------------------------------
 
-    def _see(self, update: MatchUpdate, seat: int) -> None:
+    def _see(self, update: MatchUpdate, seat: Seat) -> None:
         self._seen = update.hash
+        self._standing.note(update.facts, seat)
         if self._is_catching_up and not update.live:
             self._narrator.skip(update.facts)
             return
@@ -135,11 +159,14 @@ class Table:
             self._narrator.skip(update.facts)
             self._out.print()
             self._narrator.show_table()
+            if any(each.seat == seat for each in self._narrator.state.standing):
+                self._standing.show(self._narrator.state, seat)
             self._is_catching_up = False
         else:
-            self._narrator.tell(update.facts)
+            unasked = answered_unasked(update, seat) - self._answered
+            self._narrator.tell(update.facts, unasked)
         self._actions = update.actions
-        if not self._narrator.state.actions_of(Seat(seat)):
+        if not self._narrator.state.actions_of(seat):
             # When it is offered again, it is shown again.
             self._shown = ()
         self._questions = [
@@ -174,31 +201,41 @@ class Table:
 
     # -- hearing ----------------------------------------------------------------------------------
 
-    async def _hear(self, stream: PlayStream) -> bool:
+    async def _hear(self, person: _Person) -> bool:
         """Do what the typed line says; False when the person leaves."""
-        assert self._typed is not None
-        line = self._typed.result()
-        if not self._questions and (line is None or could_answer(line)):
+        line = self._line()
+        if not self._questions and line is not None and could_answer(line):
             # Typed ahead: it answers what is asked next.
-            self._is_ahead = True
+            self._ahead.append(line)
             return True
-        self._typed, self._is_ahead, self._is_at_mark = None, False, False
-        if line is None:
+        if line is None and self._is_at_mark:
             self._out.print()
+        self._is_at_mark = False
+        if line is None:
             return False
         if not self._questions:
-            return await self._fulfil(stream, read_wish(line) or "help")
+            return await self._fulfil(person, read_wish(line) or "help")
         match read_reply(self._questions[0].prompt, line, self._locale):
             case Answer() as answer:
-                await self._answer(stream, answer)
+                await self._answer(person, answer)
+            case Leave() as leave:
+                await self._leave(person, leave)
             case Misread() as misread:
                 self._out.print(f"  [yellow]{misread.sentence}[/]")
                 self._mark()
             case wish:
-                return await self._fulfil(stream, wish)
+                return await self._fulfil(person, wish)
         return True
 
-    async def _fulfil(self, stream: PlayStream, wish: Wish | Use) -> bool:
+    def _line(self) -> str | None:
+        """The line to hear now; None at the end of the input."""
+        if self._ahead and self._questions:
+            return self._ahead.popleft()
+        assert self._typed is not None
+        line, self._typed = self._typed.result(), None
+        return line
+
+    async def _fulfil(self, person: _Person, wish: Wish | Use | Drop) -> bool:
         match wish:
             case "quit":
                 return False
@@ -209,18 +246,24 @@ class Table:
                 self._out.print(f"[dim]{help_text(self._locale)}[/]")
                 self._mark()
             case Use(number) if number <= len(self._actions):
-                await self._act(stream, self._actions[number - 1])
+                await self._act(person, self._actions[number - 1])
             case Use():
                 if not self._actions:
                     self._out.print(f"  [yellow]{nothing_offered(self._locale)}[/]")
                 self._show_actions()
                 self._mark()
+            case "standing":
+                self._standing.show(self._narrator.state, person.seat)
+                self._mark()
+            case Drop(number):
+                await self._drop(person, number)
+                self._mark()
         return True
 
-    async def _answer(self, stream: PlayStream, answer: Answer) -> None:
+    async def _answer(self, person: _Person, answer: Answer) -> None:
         prompt = self._questions[0].prompt
         try:
-            await stream.submit(self.match_id, prompt.id, answer)
+            await person.stream.submit(self.match_id, prompt.id, answer)
         except ApiError as error:
             if error.reason == "ILLEGAL_ANSWER":
                 self._out.print(f"  [red]{error.message}[/]")
@@ -232,9 +275,44 @@ class Table:
         self._answered.add(prompt.id)
         self._questions = []
 
-    async def _act(self, stream: PlayStream, action: Action) -> None:
+    async def _leave(self, person: _Person, leave: Leave) -> None:
+        """Answer, now and from now on; not now either where it cannot be left."""
+        prompt = self._questions[0].prompt
+        standing = StandingAnswer(person.seat, prompt.kind, leave.answer, leave.below)
+        if not self._narrator.lasts(prompt, leave.answer):
+            self._standing.say("standing.passing")
+            self._mark()
+        elif await self._is_changed(person, standing, leave.answer):
+            self._standing.show_left(self._narrator.state, standing)
+            # What was left answers the open question as well, but only while below its number.
+            await self._answer(person, leave.answer)
+        else:
+            self._mark()
+
+    async def _drop(self, person: _Person, number: int) -> None:
+        standing = self._standing.listed(number)
+        if standing is None:
+            self._standing.show(self._narrator.state, person.seat)
+        elif await self._is_changed(person, standing, None):
+            self._standing.show_dropped(self._narrator.state, standing)
+
+    async def _is_changed(
+        self, person: _Person, standing: StandingAnswer, answer: Answer | None
+    ) -> bool:
+        """Leave the answer behind, or None; False, with the reason shown, when that is refused."""
+        below = 0 if answer is None else standing.below
         try:
-            await stream.take_action(self.match_id, action.option.id)
+            await person.client.set_standing(self.match_id, standing.kind, answer, below=below)
+        except ApiError as error:
+            if error.reason not in _NOT_LEFT:
+                raise
+            self._out.print(Text(f"  {error.message}", style="yellow"))
+            return False
+        return True
+
+    async def _act(self, person: _Person, action: Action) -> None:
+        try:
+            await person.stream.take_action(self.match_id, action.option.id)
         except ApiError as error:
             if error.reason not in _NOT_NOW:
                 raise
@@ -243,7 +321,8 @@ class Table:
         self._questions, self._actions = [], ()
 
     def _say_goodbye(self) -> None:
-        self._out.print(f"The match is kept: {self._again} --match {self.match_id}")
+        words = say(self._locale, "kept", self._again, self.match_id)
+        self._out.print(words, markup=False)
 
 
 async def _next(updates: AsyncIterator[MatchUpdate]) -> MatchUpdate | None:

@@ -4,7 +4,7 @@ What every game has is told here; how a game's table and dice look is said by it
 (`render_kings`). Texts of facts come from the engine, in the match's language.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from rich.cells import cell_len
@@ -14,16 +14,22 @@ from rich.text import Text
 
 from engine import (
     ActionTaken,
+    Answer,
+    Answered,
     EntropyRevealed,
     Fact,
+    Hidden,
     MatchCreated,
     MatchEnded,
     MatchState,
     Option,
+    Prompt,
+    PromptId,
     SeatTaken,
     SeedRevealed,
     Words,
     describe_fact,
+    describe_prompt,
     empty_state,
     evolve,
     find_game,
@@ -67,6 +73,10 @@ class Look(Protocol):
         """An option of a question, for a person who may not know what it is."""
         ...
 
+    def lasts(self, option: Option) -> bool:
+        """Whether the option's id will mean the same when such a question is asked again."""
+        ...
+
     def table(self, state: MatchState) -> RenderableType | None:
         """The whole table at a glance."""
         ...
@@ -99,6 +109,10 @@ class PlainLook:
         """The label itself."""
         return Text(label)
 
+    def lasts(self, option: Option) -> bool:
+        """Nothing is known to the contrary."""
+        return True
+
     def table(self, state: MatchState) -> RenderableType | None:
         """None is known."""
         return None
@@ -109,6 +123,22 @@ def look_of(game: str, locale: Locale) -> Look:
     if game.startswith("king_of_"):
         return KingsLook(locale)
     return PlainLook()
+
+
+def answer_words(match: MatchState, prompt: Prompt, answer: Answer, locale: Locale) -> str:
+    """An answer in the words of its question's options."""
+    if answer.number is not None:
+        return str(answer.number)
+    if answer.amounts:
+        return " ".join(str(amount) for amount in answer.amounts)
+    if not answer.picks:
+        return say(locale, "none")
+    known = describe_prompt(match, prompt, locale).option_labels
+    labels = {option.id: label for option, label in zip(prompt.options, known, strict=True)}
+    words = Words(find_game(match.game), match, locale)
+    return say(locale, "comma").join(
+        labels.get(pick) or words.phrase(f"option.{pick}") or pick for pick in answer.picks
+    )
 
 
 class Narrator:
@@ -122,12 +152,18 @@ class Narrator:
         self._lobby = lobby
         self._look: Look = PlainLook()
 
-    def tell(self, facts: Iterable[Fact]) -> None:
-        """Take over the facts of the next commit and print those that are worth a line."""
+    def tell(self, facts: Iterable[Fact], unasked: Collection[PromptId] = ()) -> None:
+        """Take over the facts of the next commit and print those that are worth a line.
+
+        `unasked`: questions that a standing answer of the person who reads this has answered.
+        """
         for fact in facts:
             before = self.state
             self.state = evolve(before, fact)
-            parts = self._parts(before, fact)
+            if isinstance(fact, Answered) and fact.prompt_id in unasked:
+                parts = self._unasked(before, fact)
+            else:
+                parts = self._parts(before, fact)
             if parts:
                 self._print(self._look.pending(before))
                 self._print(parts)
@@ -148,6 +184,12 @@ class Narrator:
     def label(self, option: Option, label: str) -> Text:
         """An option of a question as the game shows it."""
         return self._look.label(self.state, option, label)
+
+    def lasts(self, prompt: Prompt, answer: Answer) -> bool:
+        """Whether an answer will mean the same when such a question is asked again."""
+        # Amounts go by the order of the options, which may be others then.
+        picked = [option for option in prompt.options if option.id in answer.picks]
+        return not answer.amounts and all(self._look.lasts(option) for option in picked)
 
     def show_table(self) -> None:
         """Print the table as it is now."""
@@ -176,6 +218,15 @@ class Narrator:
                 if not line:
                     return []
                 return [self._marked(fact, line)]
+
+    def _unasked(self, before: MatchState, fact: Answered) -> Sequence[RenderableType]:
+        """What was asked and answered while the person did not have to look."""
+        prompt = next((each for each in before.prompts if each.id == fact.prompt_id), None)
+        if prompt is None or isinstance(fact.answer, Hidden):
+            return []
+        title = describe_prompt(before, prompt, self._locale).title
+        answer = answer_words(before, prompt, fact.answer, self._locale)
+        return [self._marked(fact, say(self._locale, "standing.answered", title, answer))]
 
     def _acting(self, before: MatchState, fact: ActionTaken) -> str:
         """Who acts out of the order of questions, and how: a fact knows no more than an id."""

@@ -130,6 +130,10 @@ class KingsLook:
             text.append(f"  {does}", style="dim")
         return text
 
+    def lasts(self, option: Option) -> bool:
+        """Not so dice and cards for sale: their ids say only where they lie."""
+        return option.subject.partition(":")[0] not in ("die", "ware")
+
     def mark(self, fact: Fact) -> tuple[str, str]:
         """Symbol and colour for the engine's line about a fact."""
         return _MARKS.get(type(fact), ("·", "dim"))

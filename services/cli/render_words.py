@@ -10,6 +10,46 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "rolls": ("rolls", "掷出"),
     "rerolls": ("rerolls", "重掷"),
     "acts": ("{0} acts at any time: {1}.", "{0} 随时行动：{1}。"),
+    "none": ("nothing", "不选"),
+    "comma": (", ", "、"),
+    "standing.answered": ("Answered as you left word: {0} – {1}", "按你的预设回答：{0} – {1}"),
+    "standing.left": (
+        "From now on answered so, unasked (d: take it back): {0}",
+        "今后照此回答，不再询问（d：撤回）：{0}",
+    ),
+    "standing.dropped": ("From now on you are asked again: {0}", "今后会再次询问：{0}"),
+    "standing.list": (
+        "You left word how these are to be answered; to be asked again, type:",
+        "你已预设以下问题的回答；要恢复询问，请输入：",
+    ),
+    "standing.none": (
+        "You have left no standing answers; s behind an answer leaves one.",
+        "你没有预设回答；在答案后加 s 即可预设。",
+    ),
+    "standing.below": (" (while below {0})", "（仅当低于 {0} 时）"),
+    "standing.passing": (
+        "Next time this choice would mean something else, so it cannot be left as a standing "
+        "answer; answer without s.",
+        "这个选择下次含义会不同，不能作为预设回答；请去掉 s 再回答。",
+    ),
+    "kept": ("The match is kept: {0} --match {1}", "对局已保留：{0} --match {1}"),
+    "unfinished": (
+        "You have an unfinished match; go on with it by {0} --match {1}",
+        "你有未完成的对局，可这样继续：{0} --match {1}",
+    ),
+    "no_seat": ("You have no seat in the match {0}.", "你在对局 {0} 中没有座位。"),
+    "match": ("Match", "对局"),
+    "waiting": (
+        "Waiting for {0} more: diceledger play --match {1} …",
+        "还差 {0} 人：diceledger play --match {1} …",
+    ),
+    "need_token": (
+        "To play on a server you need a token: --token-file FILE.",
+        "在服务器上对战需要令牌：--token-file FILE。",
+    ),
+    "no_token_file": ("There is no token file {0}.", "没有令牌文件 {0}。"),
+    "you": ("You", "你"),
+    "bot": ("Bot {0}", "机器人 {0}"),
     "who_begins": ("Who begins? The most ✊:", "谁先手？掷出 ✊ 最多者："),
     "legend.kings": (
         "♥ hearts: none left, and you are out   ⚡ energy: buys cards   ★ points: 20 win   ✊ hits",

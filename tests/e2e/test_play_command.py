@@ -2,9 +2,10 @@
 
 import asyncio
 import re
+import subprocess
 from pathlib import Path
 
-from tests.support.commands import Up, run, up
+from tests.support.commands import Up, clean_environ, command, run, up
 
 ENTERS = "\n" * 600
 _AGAIN = re.compile(r"play .*--match\s+([a-z2-7]{26})")
@@ -30,6 +31,43 @@ def test_the_end_of_the_input_leaves_the_match_as_q_does(tmp_path: Path) -> None
     other = run("play", "--data", "mine", "--match", "a" * 26, cwd=tmp_path)
     assert other.returncode == 1
     assert "no such match" in other.stderr
+
+
+def test_a_standing_answer_outlasts_the_sitting(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        command("play", "--data", "mine", "--players", "2", "--locale", "zh"),
+        cwd=tmp_path,
+        env=clean_environ(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # The first question is which dice to roll again; where others begin, it comes later.
+        _read_until(process, "? ")
+        process.stdin.write("s\n")
+        process.stdin.flush()
+        _read_until(process, "今后照此回答")
+        # The input ends: so does the sitting.
+        shown, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, shown
+    assert "对局已保留" in shown
+    again = _AGAIN.search(" ".join(shown.split()))
+    assert again is not None
+    listed = run(*("play", "--data", "mine", "--match", again[1]), cwd=tmp_path, stdin="d1\nd\nq\n")
+    assert listed.returncode == 0, listed.stderr
+    assert "[d1] " in listed.stdout
+    assert "asked again" in listed.stdout
+
+
+def _read_until(process: "subprocess.Popen[str]", words: str) -> None:
+    assert process.stdout is not None
+    line = ""
+    while words not in line:
+        line = process.stdout.readline()
+        assert line, "it ended too early"
 
 
 async def _token(tmp_path: Path, data: Path, subject: str) -> Path:

@@ -10,7 +10,18 @@ from rich.console import Console
 from rich.text import Text
 
 from engine import Answer, Option, Prompt, PromptId, Seat
-from services.cli.play_ask import Lines, Misread, Use, read_reply, show_actions, show_question
+from services.cli.play_ask import (
+    Drop,
+    Leave,
+    Lines,
+    Misread,
+    Use,
+    could_answer,
+    read_reply,
+    read_wish,
+    show_actions,
+    show_question,
+)
 from services.client import Question
 
 
@@ -66,6 +77,13 @@ ALLOCATE = Prompt(
         (NUMBER, "u", Use(1)),
         (_select(0, 3), "U2", Use(2)),
         (ALLOCATE, "u 2", Use(2)),
+        (_select(0, 3, ("die:2",)), "s", Leave(Answer(picks=("die:2",)), 0)),
+        (_select(0, 3, ("die:2",)), "s5", Leave(Answer(picks=("die:2",)), 5)),
+        (_select(0, 3, ("die:2",)), "0s", Leave(Answer(), 0)),
+        (_select(0, 3), "1, 3 S12", Leave(Answer(picks=("die:1", "die:3")), 12)),
+        (NUMBER, "4 s 3", Leave(Answer(number=4), 3)),
+        (NUMBER, "d", "standing"),
+        (NUMBER, "D 2", Drop(2)),
     ],
 )
 def test_a_line_becomes_an_answer(prompt: Prompt, line: str, expected: object) -> None:
@@ -81,6 +99,11 @@ def test_a_line_becomes_an_answer(prompt: Prompt, line: str, expected: object) -
         (_select(0, 3), "first"),
         (_select(0, 3), "u0"),
         (_select(0, 3), "u x"),
+        (_select(0, 3), "4 s"),
+        (_select(0, 3), "1 1 s3"),
+        (_select(0, 3), "s0"),
+        (_select(0, 3), "s3 1"),
+        (_select(0, 3), "d0"),
         (_select(0, 3), "-1"),
         (NUMBER, "6"),
         (NUMBER, "1 2"),
@@ -95,6 +118,28 @@ def test_what_is_not_legal_is_explained(prompt: Prompt, line: str, locale: str) 
     assert isinstance(reply, Misread)
     assert reply.sentence
     assert "die:" not in reply.sentence
+
+
+@pytest.mark.parametrize(
+    ("prompt", "line"), [(_select(0, 3), "1 1"), (_select(1, 1), "1 2"), (NUMBER, "6")]
+)
+def test_what_is_not_legal_is_explained_in_chinese(prompt: Prompt, line: str) -> None:
+    reply = read_reply(prompt, line, "zh")
+    assert isinstance(reply, Misread)
+    assert not any(word.isascii() and word.isalpha() for word in reply.sentence.split())
+
+
+def test_a_standing_answer_is_of_the_question_on_the_screen() -> None:
+    """Typed where nothing is asked it is neither kept for the next question nor a wish."""
+    assert could_answer("1 2")
+    assert not could_answer("1 2 s")
+    assert read_wish("s") is None
+
+
+def test_a_question_for_a_number_says_in_chinese_what_enter_means() -> None:
+    out = io.StringIO()
+    show_question(Console(file=out, width=100), Question(NUMBER, "多少？", (), 0), "zh")
+    assert "回车 = 2" in out.getvalue()
 
 
 def test_a_question_shows_its_numbered_options_and_marks_the_default() -> None:

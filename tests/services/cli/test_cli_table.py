@@ -58,6 +58,11 @@ class Sitting:
     def type(self, lines: str) -> None:
         os.write(self.keyboard, lines.encode())
 
+    def hang_up(self) -> None:
+        """The input ends, as by Ctrl-D."""
+        os.close(self.keyboard)
+        self.keyboard = -1
+
     async def leaves(self) -> None:
         self.type("q\n")
         await asyncio.wait_for(self.playing, 20)
@@ -65,25 +70,34 @@ class Sitting:
 
 @contextlib.asynccontextmanager
 async def sitting(
-    whole: Whole, found: Healing, player: Player, locale: Literal["en", "zh"] = "en"
+    whole: Whole,
+    found: Healing,
+    player: Player,
+    locale: Literal["en", "zh"] = "en",
+    *,
+    at_terminal: bool = False,
 ) -> AsyncIterator[Sitting]:
     """The player sits down, for the length of the block."""
     seat = found.match.players.index(player) + 1
-    reader, writer = os.pipe()
+    if at_terminal:
+        keyboard, reader = os.openpty()
+    else:
+        reader, keyboard = os.pipe()
     screen = Screen()
     out = Console(file=screen, width=100, highlight=False)
     table = Table(out, locale, found.match_id, "again", Lines(reader))
     token = make_token(KEY, player.subject)
     try:
         async with connect(whole.match.address, token=token, locale=locale) as you:
-            playing = asyncio.create_task(table.play(you, seat))
+            person = Sitting(screen, keyboard, asyncio.create_task(table.play(you, seat)))
             try:
-                yield Sitting(screen, writer, playing)
+                yield person
             finally:
-                playing.cancel()
-                await asyncio.gather(playing, return_exceptions=True)
+                person.playing.cancel()
+                await asyncio.gather(person.playing, return_exceptions=True)
+                if person.keyboard >= 0:
+                    person.hang_up()
     finally:
-        os.close(writer)
         os.close(reader)
 
 
@@ -202,3 +216,44 @@ async def test_a_wish_that_cannot_be_fulfilled(whole: Whole) -> None:
         await person.screen.shows("nothing that you may do")
         assert OFFER not in person.screen.getvalue()
         await person.leaves()
+
+
+@pytest.mark.parametrize(
+    ("locale", "kept"), [("en", "The match is kept"), ("zh", "对局已保留")], ids=["en", "zh"]
+)
+async def test_the_end_of_the_input_in_anothers_turn(
+    whole: Whole, locale: Literal["en", "zh"], kept: str
+) -> None:
+    """It ends the sitting at once, though nothing is asked or offered."""
+    found = await healing(whole.match, question_changes)
+    async with sitting(whole, found, found.other, locale) as person:
+        person.type("t\n")
+        # Shown at the start as well.
+        await person.screen.shows(found.other.subject, 2)
+        person.hang_up()
+        await asyncio.wait_for(person.playing, 20)
+    assert kept in person.screen.getvalue()
+    assert f"again --match {found.match_id}" in " ".join(person.screen.getvalue().split())
+
+
+async def test_ctrl_d_behind_an_answer_that_was_typed_ahead(whole: Whole) -> None:
+    """Somebody at a terminal need not wait for the next question to leave."""
+    found = await healing(whole.match, question_changes)
+    async with sitting(whole, found, found.other, at_terminal=True) as person:
+        await person.screen.shows(found.other.subject)
+        person.type("\n\x04")
+        await asyncio.wait_for(person.playing, 20)
+    assert "The match is kept" in person.screen.getvalue()
+
+
+async def test_a_file_of_lines_is_heard_in_order(whole: Whole) -> None:
+    """What stands behind a line for the next question waits as well, also that one leaves."""
+    found = await healing(whole.match, another_is_asked)
+    async with sitting(whole, found, found.healer) as person:
+        await person.screen.shows(OFFER)
+        person.type("\nq\n")
+        person.hang_up()
+        (asked,) = await found.other.prompts(found.match_id)
+        await found.other.answer(found.match_id, asked.prompt_id, answer=asked.default_answer)
+        await until(found, lambda fact: isinstance(fact, Answered) and fact.seat == found.seat)
+        await asyncio.wait_for(person.playing, 20)
