@@ -117,6 +117,7 @@ class Card(Generic[M]):
         tokens_under: Mapping[Under, int] | None = None,
         text_under: Mapping[Under, tuple[str, str]] | None = None,
         asks: Mapping[str, tuple[str, str]] | None = None,
+        since: int = 0,
     ) -> None:
         self.id = id
         self.name = name
@@ -127,6 +128,7 @@ class Card(Generic[M]):
         self.text = text
         self.text_zh = text_zh
         self.sources = sources
+        self.since = since
         self.tokens = tokens
         self.adds: list[tuple[Stat, Addend[M], Under | None]] = [
             (stat, addend, None) for stat, addend in (adds or {}).items()
@@ -301,9 +303,16 @@ class Deck(Generic[M]):
         self.cards[card.id] = card
         return card
 
-    def ids(self) -> tuple[str, ...]:
-        """Every physical card, copies included, sorted: the face-down deck as a multiset."""
-        return tuple(sorted(card.id for card in self.cards.values() for _ in range(card.copies)))
+    def dealt(self, revision: int | None = None) -> tuple[Card[M], ...]:
+        """The cards that were there in a revision of the rules (None: all that there are)."""
+        cards = self.cards.values()
+        return tuple([card for card in cards if revision is None or card.since <= revision])
+
+    def ids(self, revision: int | None = None) -> tuple[str, ...]:
+        """Every physical card of them, copies included, sorted: the face-down deck as a
+        multiset.
+        """
+        return tuple(sorted(card.id for card in self.dealt(revision) for _ in range(card.copies)))
 
 
 class Listener(Generic[M]):

@@ -264,8 +264,8 @@ class Table(Generic[S]):
         return bool(index.anytime)
 
     def _may_act(self, listener: Listener[Me[S]]) -> bool:
-        hook = listener.hook
-        return listener.me.can_pay(hook.price) and (hook.when is None or hook.when(listener.me))
+        hook, me = listener.hook, listener.me
+        return me.may_act() and me.can_pay(hook.price) and (hook.when is None or hook.when(me))
 
     def act(self, seat: Seat, action: str) -> None:
         """Do what `actions` offers a seat."""
@@ -513,6 +513,10 @@ class Me(Generic[S]):
             if each.id == self._holding.id:
                 return each
         return self._holding
+
+    def may_act(self) -> bool:
+        """May the owner do anything at any time, as far as the game is concerned?"""
+        return True
 
     def can_pay(self, price: int) -> bool:
         """Can the owner pay the price of an offer?"""

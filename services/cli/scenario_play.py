@@ -345,8 +345,12 @@ class _Play:
             f"{shown(prompt, offers_of(match, prompt))}"
             for prompt in self._open
         ]
-        kinds = ", ".join(dict.fromkeys(prompt.kind for prompt in self._open))
-        advice = f"answer it, or add `{kinds}` to `defaults`"
+        defaults = self._scenario.defaults
+        kinds = dict.fromkeys(each.kind for each in self._open if each.kind not in defaults)
+        advice = f"answer it, or add `{', '.join(kinds)}` to `defaults`"
+        if not kinds:
+            # After an action nothing is passed over before the script goes on.
+            advice = "go on with `- end: turn`, or say what is `asked` next"
         return f"{'; '.join(asked)} — {advice}"
 
     def _need_end_of_turn(self, line: int, failure: str) -> None:

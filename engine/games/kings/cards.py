@@ -38,9 +38,11 @@ def keep(
     text_first: tuple[str, str] | None = None,
     asks: Mapping[str, tuple[str, str]] | None = None,
     sources: tuple[str, ...],
+    since: int = 0,
 ) -> KingCard:
     """A card that stays in front of its owner. cost_first, tokens_first, text_first: in the first
-    edition. sources: codes of where it is printed (tests/scenarios/README.md lists them).
+    edition. sources: codes of where it is printed (tests/scenarios/README.md lists them). since:
+    the revision of the rules that brought it.
     """
     return deck.add(
         Card(
@@ -53,6 +55,7 @@ def keep(
             text=text,
             text_zh=text_zh,
             sources=sources,
+            since=since,
             adds=adds,
             tokens=tokens,
             cost_under={} if cost_first is None else {FIRST: cost_first},
@@ -76,8 +79,9 @@ def discard(
     text_first: tuple[str, str] | None = None,
     asks: Mapping[str, tuple[str, str]] | None = None,
     sources: tuple[str, ...],
+    since: int = 0,
 ) -> KingCard:
-    """A card that works once, when it is bought."""
+    """A card that works once, when it is bought. The rest as for `keep`."""
     return deck.add(
         Card(
             id=id,
@@ -89,6 +93,7 @@ def discard(
             text=text,
             text_zh=text_zh,
             sources=sources,
+            since=since,
             text_under={} if text_first is None else {FIRST: text_first},
             asks=asks,
         )

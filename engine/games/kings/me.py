@@ -82,6 +82,9 @@ class KingMe(Me[KingsState]):
 
     # -- gaining and losing ------------------------------------------------------------------------
 
+    def may_act(self) -> bool:
+        return self.monster.hearts > 0
+
     def can_pay(self, price: int) -> bool:
         return self.table.state.monsters[self.seat - 1].energy >= price
 

@@ -26,6 +26,18 @@ keep(
     sources=("S-BGA",),
 )
 GAME_OF_TWO = with_expansion(BOX)
+LATER = KingDeck("later_box")
+keep(
+    LATER,
+    "late_comer",
+    "Late Comer",
+    "后来者",
+    cost=1,
+    text="Nothing.",
+    text_zh="无。",
+    sources=("S-BGA",),
+    since=GAME.revision + 1,
+)
 SEED = derive_seed(b"tests", "k", "expansion")
 
 
@@ -46,6 +58,26 @@ def dealt(expansions: tuple[str, ...]) -> tuple[str, ...]:
 
 def test_the_deck_of_a_chosen_expansion_is_shuffled_in() -> None:
     assert dealt(("moon_base",)) == tuple(sorted((*GAME.decks[0].ids(), "moon_dust", "moon_dust")))
+
+
+def test_a_card_is_dealt_from_its_revision_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a match that was begun before it can still be played and checked."""
+    game = cast("AnyGame", with_expansion(LATER))
+    before = begun(("later_box",), game)
+    monkeypatch.setattr(game, "revision", GAME.revision + 1)
+    now = begun(("later_box",), game)
+    decks = [fact.deck for fact in (*before, *now) if isinstance(fact, TokyoLaid)]
+    assert decks == [GAME.decks[0].ids(), tuple(sorted((*GAME.decks[0].ids(), "late_comer")))]
+    Session.verify_rules(before, game=game)
+    Session.verify_rules(now, game=game)
+
+
+@pytest.mark.parametrize(("later", "asked"), [(0, []), (1, ["buy"])])
+def test_made_in_a_lab_fears_no_card_of_a_later_revision(later: int, asked: list[str]) -> None:
+    kit = Kit(game=with_expansion(LATER), expansions=("later_box",), revision=GAME.revision + later)
+    kit.monster(1, energy=1, holds=["made_in_a_lab"]).market("jets", "wings", "tank").deck("heal")
+    kit.turn(1, "112233")
+    assert [kind for kind in kit.kinds if kind == "buy"] == asked
 
 
 def test_without_it_the_match_is_the_base_match_fact_by_fact() -> None:

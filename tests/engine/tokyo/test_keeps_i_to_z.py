@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from engine import PromptedInSecret, Seat, redact
+from engine.games.kings.board import KingTable
 from tests.engine.tokyo.kit import Kit, first_edition
 
 CITY, BAY, OUTSIDE = "tokyo_city", "tokyo_bay", "outside"
@@ -417,6 +418,19 @@ def test_rapid_healing_at_the_end_of_the_turn_in_the_first_revision() -> None:
     kit = Kit().monster(A, hearts=5, place=CITY, holds=["metamorph", "rapid_healing"])
     kit.turn(A, "112233", metamorph__sell=[["metamorph"]], before_end="rapid_healing")
     assert (kit.at(A).hearts, kit.at(A).energy) == (6, 1)
+
+
+@pytest.mark.parametrize(("hearts", "may_act"), [(0, False), (1, True), (9, True), (10, False)])
+def test_who_has_fallen_or_is_whole_does_not_act(hearts: int, may_act: bool) -> None:
+    """A monster at 0 hearts may come back, but it does nothing until then (CHANGES.md, 2)."""
+    kit = Kit().monster(A, hearts=hearts, energy=2, holds=["rapid_healing"])
+    offered: list[object] = []
+
+    async def look(table: KingTable) -> None:
+        offered.extend(table.actions())
+
+    kit.play(look)
+    assert bool(offered) == may_act
 
 
 def test_rapid_healing_before_the_energy_is_taken() -> None:

@@ -153,8 +153,12 @@ def _might_afford_any(table: KingTable, seat: Seat) -> bool:
     Then the question is put even when it is not, so that nobody learns the card's price from it.
     """
     energy = table.state.monster(seat).energy
-    decks = table.game.decks_of(table.match.expansions)
-    return any(price_of(table, seat, card) <= energy for deck in decks for card in deck.cards)
+    match = table.match
+    return any(
+        price_of(table, seat, card.id) <= energy
+        for deck in table.game.decks_of(match.expansions)
+        for card in deck.dealt(match.revision)
+    )
 
 
 def sweep(table: KingTable, seat: Seat) -> None:

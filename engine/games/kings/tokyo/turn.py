@@ -62,8 +62,9 @@ _SET: Final = 3
 
 async def set_up(table: KingTable) -> None:
     """Everybody outside, three cards of the match's decks for sale, and who begins."""
-    decks = table.game.decks_of(table.match.expansions)
-    cards = tuple(sorted([card for deck in decks for card in deck.ids()]))
+    match = table.match
+    decks = table.game.decks_of(match.expansions)
+    cards = tuple(sorted([card for deck in decks for card in deck.ids(match.revision)]))
     table.record(TokyoLaid(table.seats, HEARTS_AT_START, cards))
     lay_market(table)
     seats = tuple(Seat(each) for each in range(1, table.seats + 1))

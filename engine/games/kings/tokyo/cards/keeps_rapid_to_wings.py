@@ -54,11 +54,9 @@ async def heal_before_the_storm(me: KingMe, window: EnergyAtRisk) -> EnergyAtRis
     return window
 
 
-@rapid_healing.anytime(
-    price=2, when=lambda me: me.monster.hearts > 0 and me.is_missing_hearts(), since=2
-)
+@rapid_healing.anytime(price=2, when=lambda me: me.is_missing_hearts(), since=2)
 def heal_at_leisure(me: KingMe) -> None:
-    """Whenever the match waits, in anybody's turn (NOTES 1.13); not what has fallen to 0 hearts."""
+    """Whenever the match waits, in anybody's turn (NOTES 1.13)."""
     me.heal(1)
 
 
