@@ -110,8 +110,9 @@ class Recorder:
     def accept(self, fact: Fact) -> None:
         """Live: append; rebuilding: must equal the logged fact."""
         if self._live:
-            self._facts.append(fact)
-            assert len(self._facts) <= FACTS_PER_COMMIT_MAX, "too many facts for one commit"
+            facts = self._facts
+            facts.append(fact)
+            assert len(facts) <= FACTS_PER_COMMIT_MAX, "too many facts for one commit"
         elif self._past is not None:
             self._repeated(fact)
         elif self.next_logged() != fact:
@@ -177,13 +178,16 @@ class Recorder:
 
     def hand_out(self) -> tuple[Fact, ...]:
         """The facts of the step that ends here."""
-        if self._rebuilding:
+        facts = self._facts
+        if not facts:
             return ()
-        facts = tuple(self._facts)
-        self._handed += facts[self._turn_at :] if self._turn_at else facts
-        self._turn_at = 0
-        self._facts.clear()
-        return facts
+        self._facts = []
+        if self._turn_at:
+            self._handed = facts[self._turn_at :]
+            self._turn_at = 0
+        else:
+            self._handed += facts
+        return tuple(facts)
 
     def go_live(self) -> None:
         """The log has been read to its end."""

@@ -249,7 +249,9 @@ class Session:
         Refusals (nothing has changed then): MATCH_NOT_STARTED, MATCH_FINISHED, PROMPT_CLOSED,
         NOT_YOUR_PROMPT, ILLEGAL_ANSWER. After any other exception the session must be thrown away.
         """
-        match = self._running_match()
+        match = self._lobby if self._table is None else self._table.match
+        if match.status != "running":
+            self._running_match()
         for prompt in match.prompts:
             if prompt.id == prompt_id:
                 break

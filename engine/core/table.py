@@ -255,7 +255,8 @@ class Table(Generic[S]):
 
         Called between the reactions to a happening or proposal; rules call it between steps.
         """
-        if self.has_actions():
+        index = self._index if self.state.holdings is self._indexed else self._reindex()
+        if index.anytime:
             self._recorder.moment()
 
     def has_actions(self) -> bool:

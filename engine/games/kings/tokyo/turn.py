@@ -362,9 +362,10 @@ async def _sell(table: KingTable, seat: Seat) -> None:
         await table.offer(EndWindow(seat), "before_end")
     before = table.state
     await table.announce(SaleTime(seat))
-    state = table.state
-    paid = state.monster(seat).energy > before.monster(seat).energy
-    if paid if is_first else len(state.held_by(seat)) < len(before.held_by(seat)):
+    after = table.state
+    if after.holdings is before.holdings:
+        return
+    if not is_first or after.monster(seat).energy > before.monster(seat).energy:
         await table.offer(EndWindow(seat), "before_end")
 
 
