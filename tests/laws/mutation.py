@@ -90,8 +90,14 @@ def _card_laid_by(node: ast.stmt) -> str:
 
 
 def _effects(node: ast.stmt) -> Iterator[ast.stmt]:
-    """Statements of the card's functions, and numbers that it adds."""
+    """Statements of the card's functions, and numbers that it adds. A function that does nothing
+    but return has its effect by being hooked: there it is the hook.
+    """
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if _only_returns(node):
+            hook = node.decorator_list[0]
+            yield ast.copy_location(ast.Expr(hook), hook)
+            return
         for each in ast.walk(node):
             if isinstance(each, ast.stmt) and each is not node and not _is_docstring(each):
                 yield each
@@ -101,6 +107,11 @@ def _effects(node: ast.stmt) -> Iterator[ast.stmt]:
         for keyword in node.value.keywords:
             if f"{keyword.arg}=" == _ADDS:
                 yield ast.copy_location(ast.Expr(keyword.value), keyword)
+
+
+def _only_returns(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    statements = [each for each in function.body if not _is_docstring(each)]
+    return all(isinstance(each, ast.Return) and each.value is None for each in statements)
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
