@@ -14,7 +14,7 @@ from diceledger.match.v1 import match_pb2, match_pb2_grpc
 from engine import Answer
 from services.common.admission import Admitted
 from services.common.auth import Verifier, make_token, secret_token_key
-from services.common.commits import Kind, ParsedCommit
+from services.common.commits import Cause, Kind, ParsedCommit, parse_commit
 from services.common.errors import ApiError, parse_error
 from services.common.keys import KeyRing
 from services.common.log import AppendUnknown, Log, LogUnavailable, OwnershipListener, Record
@@ -23,6 +23,7 @@ from services.common.prompts_wire import answer_to_wire
 from services.common.server import GrpcServer
 from services.common.settings import Address, Settings
 from services.common.tail import PartitionTail
+from services.common.verify import Placed
 from services.match.limits import Limits
 from services.match.node import MatchNode
 from services.match.service import SERVICE_NAME
@@ -388,6 +389,26 @@ async def admitted(log: Log) -> dict[str, list[ParsedCommit]]:
                 if entry.offset == end - 1:
                     break
     return found
+
+
+async def placed(log: Log, match_id: str) -> list[Placed]:
+    """The match's commits that count, as a verifier is given them."""
+    counted = {commit.hash for commit in (await admitted(log))[match_id]}
+    found = []
+    for partition in range(log.partitions):
+        for record in await records(log, partition):
+            commit = parse_commit(record.value)
+            if commit.hash in counted:
+                # Of what was written twice the first counts.
+                counted.remove(commit.hash)
+                found.append(Placed(record.offset, commit))
+    return found
+
+
+def cause_of(commit: ParsedCommit) -> Cause:
+    """Who or what brought it about; commits of matches always say so."""
+    assert commit.cause is not None
+    return commit.cause
 
 
 async def size(log: Log) -> int:

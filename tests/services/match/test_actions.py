@@ -21,7 +21,7 @@ from engine import (
 )
 from services.client import RandomBot, Record, connect, take_part
 from services.common.auth import make_token
-from services.common.commits import Cause, How, ParsedCommit, make_commit, parse_commit
+from services.common.commits import Cause, How, ParsedCommit, make_commit
 from services.common.errors import ApiError, from_status
 from services.common.log.sqlite import SqliteLog
 from services.common.prompts_wire import answer_from_wire, answer_to_wire
@@ -43,10 +43,11 @@ from tests.services.match.serving import (
     Shares,
     admitted,
     begin,
+    cause_of,
     new_id,
+    placed,
     play_out,
     process,
-    records,
     refused,
     size,
 )
@@ -84,24 +85,6 @@ async def newest(player: Player, match_id: str) -> match_pb2.Update:
 
 async def commits_of(log: SqliteLog, match_id: str) -> list[ParsedCommit]:
     return (await admitted(log))[match_id]
-
-
-async def placed(log: SqliteLog, match_id: str) -> list[Placed]:
-    counted = {commit.hash for commit in await commits_of(log, match_id)}
-    found = []
-    for partition in range(log.partitions):
-        for record in await records(log, partition):
-            commit = parse_commit(record.value)
-            if commit.hash in counted:
-                # Of what was written twice the first counts.
-                counted.remove(commit.hash)
-                found.append(Placed(record.offset, commit))
-    return found
-
-
-def cause_of(commit: ParsedCommit) -> Cause:
-    assert commit.cause is not None
-    return commit.cause
 
 
 def monster(state: MatchState, seat: int) -> Any:

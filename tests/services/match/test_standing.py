@@ -7,11 +7,11 @@ import pytest
 
 from diceledger.match.v1 import match_pb2
 from engine import Answer, Answered, MatchEnded, SeedRevealed, StandingAnswerSet
-from services.common.commits import Cause, How, ParsedCommit, parse_commit
+from services.common.commits import How
 from services.common.errors import ApiError
 from services.common.log.sqlite import SqliteLog
 from services.common.prompts_wire import answer_to_wire
-from services.common.verify import Placed, verify_commits
+from services.common.verify import verify_commits
 from services.match.standing import CHANGES_PER_TURN_MAX
 from tests.services.match.serving import (
     LIMITS,
@@ -20,10 +20,11 @@ from tests.services.match.serving import (
     Shares,
     admitted,
     begin,
+    cause_of,
     new_id,
+    placed,
     play_out,
     process,
-    records,
     refused,
     size,
 )
@@ -42,22 +43,6 @@ async def _abandon(player: Player, match_id: str, **fields: Any) -> Any:
     return await player.call("AbandonMatch", request)
 
 
-async def _placed(log: SqliteLog, match_id: str) -> list[Placed]:
-    counted = {commit.hash for commit in (await admitted(log))[match_id]}
-    placed = []
-    for partition in range(log.partitions):
-        for record in await records(log, partition):
-            commit = parse_commit(record.value)
-            if commit.hash in counted:
-                placed.append(Placed(record.offset, commit))
-    return placed
-
-
-def _cause(commit: ParsedCommit) -> Cause:
-    assert commit.cause is not None
-    return commit.cause
-
-
 async def test_a_standing_answer(log: SqliteLog, here: Process) -> None:
     """It answers what is open and what comes; only its seat sees it; the match verifies."""
     match = await begin(here)
@@ -74,7 +59,7 @@ async def test_a_standing_answer(log: SqliteLog, here: Process) -> None:
     commits = (await admitted(log))[match.match_id]
     standing = commits[match.sequence]
     assert [type(fact) for fact in standing.facts()[:2]] == [StandingAnswerSet, Answered]
-    assert (_cause(standing).command, _cause(standing).seat) == ("standing", 1)
+    assert (cause_of(standing).command, cause_of(standing).seat) == ("standing", 1)
     seen = (await bob.updates(match.match_id, receipt.sequence, until=receipt.sequence))[0]
     again = (await _set(ann, match.match_id, "keep", request_id="s")).receipt
     assert again == receipt
@@ -83,7 +68,7 @@ async def test_a_standing_answer(log: SqliteLog, here: Process) -> None:
         # Dropped, the seat is asked again.
         await _set(ann, match.match_id)
         await play_out(match)
-    report = verify_commits(await _placed(log, match.match_id))
+    report = verify_commits(await placed(log, match.match_id))
     assert report.passed, report
 
 
@@ -147,7 +132,7 @@ async def test_changes_of_standing_answers_are_bounded(log: SqliteLog) -> None:
             await player.answer(match.match_id, prompt.prompt_id, "keep")
         # The next turn has come.
         await _set(ann, match.match_id, "a0")
-    report = verify_commits(await _placed(log, match.match_id))
+    report = verify_commits(await placed(log, match.match_id))
     assert report.passed, report
 
 
@@ -171,7 +156,7 @@ async def test_a_host_abandons_a_lobby(log: SqliteLog, here: Process) -> None:
     last = (await admitted(log))[created.match_id][-1]
     assert last.final
     assert [type(fact) for fact in last.facts()] == [SeedRevealed, MatchEnded]
-    report = verify_commits(await _placed(log, created.match_id))
+    report = verify_commits(await placed(log, created.match_id))
     assert report.passed, report
     running = await begin(here)
     with pytest.raises(ApiError) as error:
@@ -195,10 +180,10 @@ async def test_a_lobby_that_never_begins(log: SqliteLog) -> None:
     commits = (await admitted(log))[created.match_id]
     opened, joined, ended = commits
     assert joined.deadline_ms >= opened.deadline_ms > 0
-    assert (_cause(ended).how, _cause(ended).command) == (How.TIMEOUT, "abandon")
-    assert (_cause(ended).actor, _cause(ended).request_id) == ("", "timeout:lobby")
+    assert (cause_of(ended).how, cause_of(ended).command) == (How.TIMEOUT, "abandon")
+    assert (cause_of(ended).actor, cause_of(ended).request_id) == ("", "timeout:lobby")
     assert (await admitted(log))[started.match_id][-1].deadline_ms == 0
-    report = verify_commits(await _placed(log, created.match_id))
+    report = verify_commits(await placed(log, created.match_id))
     assert report.passed, report
 
 
