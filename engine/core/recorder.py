@@ -19,6 +19,8 @@ from engine.core.facts import (
     PromptedInSecret,
     PromptsWithdrawn,
     SeedRevealed,
+    StandingAnswerDropped,
+    StandingAnswerSet,
 )
 from engine.core.prompts import Answer, Prompt, PromptId
 from engine.core.state import GameState, MatchState
@@ -26,6 +28,7 @@ from engine.core.visibility import Fact, Seat
 
 FACTS_PER_COMMIT_MAX: Final = 2_000
 _Answers = Mapping[PromptId, Answer]
+_OfSeat = ActionTaken | StandingAnswerSet | StandingAnswerDropped
 _QUESTIONS: Final = (Prompted, PromptedInSecret, PromptsWithdrawn)
 
 
@@ -51,7 +54,8 @@ class Splice(NamedTuple):
     """An action that was taken between two facts of the rules, while they waited.
 
     It falls after the first `at` facts of the turn: at once, or (moment: not 0) at that moment of
-    the turn. end, moments: how many facts and moments there were after the action. group, answers:
+    the turn. end, moments: how many facts and moments there were after the action (before it, as
+    long as it has not been taken). group, answers:
     the questions that were open, and those of them already answered. secret: they were put in
     secret, so none of them stays open.
     """
@@ -95,8 +99,6 @@ class Recorder:
         self._base_table = match.table
         self.splices: list[Splice] = []
         """Where actions were taken in the turn."""
-        self.actions: dict[Seat, int] = {}
-        """How many of them each seat took."""
         self.moments = 0
         """How many moments the turn has had at which an action may fall."""
         self._moment_at = -1
@@ -146,9 +148,7 @@ class Recorder:
             self._handed = []
             self._turn_at = self.cursor if self._rebuilding else len(self._facts)
             self.moments, self._moment_at = 0, -1
-            if self.splices:
-                self.splices = []
-                self.actions = {}
+            self.splices = []
 
     def moment(self) -> None:
         """Here an action may fall; what lies before is not looked at again because of it."""
@@ -206,7 +206,9 @@ class Recorder:
 
     @property
     def turn(self) -> Sequence[Fact]:
-        """The facts of the turn so far."""
+        """The facts of the turn so far; while repeating, those that have been repeated."""
+        if self._past is not None:
+            return self._past[: self._at]
         if self._rebuilding:
             return self.logged[self._turn_at : self.cursor]
         return [*self._handed, *self._facts[self._turn_at :]]
@@ -230,7 +232,6 @@ class Recorder:
         """
         self._past, self._at, self._live = self.turn, 0, False
         self.moments, self._moment_at = 0, -1
-        self.actions = {}
         self.stop_at(splice, at_stop)
 
     def stop_at(self, splice: Splice, at_stop: Callable[[], None]) -> None:
@@ -248,12 +249,12 @@ class Recorder:
         assert self._past is not None
         return self._past[self._at]
 
-    def count(self, taken: ActionTaken) -> None:
-        """One more action of a seat in this turn."""
-        self.actions[taken.seat] = self.actions.get(taken.seat, 0) + 1
+    def count(self, seat: Seat, *kinds: type[_OfSeat]) -> int:
+        """How many facts of these kinds the turn has of a seat so far."""
+        return sum([isinstance(fact, kinds) and fact.seat == seat for fact in self.turn])
 
-    def place(self, asked_at: int, group: tuple[Prompt, ...], answers: _Answers) -> Splice:
-        """Where an action falls while the group is open, whose questions ended with fact
+    def place(self, asked_at: int, group: tuple[Prompt, ...], answers: _Answers) -> None:
+        """Say where an action falls while the group is open, whose questions ended with fact
         `asked_at` of the turn. An earlier action that fell there becomes part of the new one.
         """
         at, turn = asked_at, self.turn
@@ -264,9 +265,7 @@ class Recorder:
         if self.splices and (at, self.moments) == self.splices[-1][2:4]:
             at, moment = self.splices.pop()[:2]
         secret = isinstance(turn[asked_at - 1], PromptedInSecret)
-        splice = Splice(at, moment, 0, 0, group, dict(answers), secret)
-        self.splices.append(splice)
-        return splice
+        self.splices.append(Splice(at, moment, len(turn), 0, group, dict(answers), secret))
 
     def _expected(self) -> Fact | None:
         past = self._past

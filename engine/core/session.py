@@ -6,7 +6,6 @@ A session is thrown away after any exception but a Refusal, and rebuilt from the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -90,8 +89,6 @@ class Session:
         self._asked_at = 0
         # Answers to questions that may be put again just as they were.
         self._carried: Mapping[PromptId, Answer] = {}
-        # The turn, and how often each seat changed its standing answers in it.
-        self._standing_changes: tuple[int, Counter[Seat]] = (0, Counter())
 
     # -- what there is to see ----------------------------------------------------------------------
 
@@ -229,7 +226,7 @@ class Session:
         if missing:
             raise Refusal("ENTROPY_MISSING", detail=", ".join(str(seat) for seat in missing))
         first = self._in_lobby(MatchStarted())
-        self._begin(self._lobby, (), fresh=True)
+        self._begin(self._lobby, ())
         step = self._advance(None)
         return Step(first.facts + step.facts, step.waiting)
 
@@ -249,9 +246,7 @@ class Session:
         Refusals (nothing has changed then): MATCH_NOT_STARTED, MATCH_FINISHED, PROMPT_CLOSED,
         NOT_YOUR_PROMPT, ILLEGAL_ANSWER. After any other exception the session must be thrown away.
         """
-        match = self._lobby if self._table is None else self._table.match
-        if match.status != "running":
-            self._running_match()
+        match = self._running_match()
         for prompt in match.prompts:
             if prompt.id == prompt_id:
                 break
@@ -294,7 +289,6 @@ class Session:
         are answered at once. Refusals: MATCH_FINISHED, MATCH_NOT_STARTED, BAD_STANDING_ANSWER.
         """
         check_standing(self._running_match(), seat, kind, below)
-        self._count_standing(seat)
         if answer is None:
             self._table_of().record(StandingAnswerDropped(seat, kind))
         else:
@@ -304,14 +298,7 @@ class Session:
 
     def standing_changes(self, seat: Seat) -> int:
         """How often the seat changed its standing answers since the turn began."""
-        turn, changes = self._standing_changes
-        return changes[seat] if self._table and turn == self._table.state.turn else 0
-
-    def _count_standing(self, seat: Seat) -> None:
-        turn = self._table_of().state.turn
-        if turn != self._standing_changes[0]:
-            self._standing_changes = (turn, Counter())
-        self._standing_changes[1][seat] += 1
+        return self._recorder.count(seat, StandingAnswerSet, StandingAnswerDropped)
 
     def abandon(self, reason: str = "abandoned") -> Step:
         """End the match from outside its rules: without winners, the seed revealed.
@@ -344,7 +331,7 @@ class Session:
         """
         match = fold(facts)
         session = cls(game, match, seed)
-        session._begin(match, (), fresh=match.table is None)
+        session._begin(match, ())
         session._recorder.script = lambda domain, bound, count: chance(
             session._table_of().state, domain, bound, count
         )
@@ -375,7 +362,7 @@ class Session:
     ) -> Session:
         """Like rebuild, from the state before the checkpoint fact, and the facts from it on."""
         session = cls(game, checkpoint, seed)
-        session._rerun(checkpoint, facts, fresh=checkpoint.table is None)
+        session._rerun(checkpoint, facts)
         return session
 
     @classmethod
@@ -413,10 +400,14 @@ class Session:
         self._counted = self._lobby.fact_count
         return Step((fact,), ())
 
-    def _begin(self, match: MatchState, logged: Sequence[Fact], *, fresh: bool) -> None:
+    def _begin(self, match: MatchState, logged: Sequence[Fact]) -> None:
         self._recorder = Recorder(match, self._seed, logged)
+        self._lay_out(match)
+
+    def _lay_out(self, match: MatchState) -> None:
+        """The rules stand before the turn that comes next, or before the setting up."""
         self._table = Table(self.game, match, self._recorder)
-        self._rule = _play(self._table, self._recorder, fresh=fresh)
+        self._rule = _play(self._table, self._recorder, fresh=match.table is None)
 
     def _advance(self, answers: tuple[Answer, ...] | None) -> Step:
         assert self._rule is not None
@@ -448,11 +439,10 @@ class Session:
         table = self._table_of()
         if self._rule is None:
             return
-        done = self._recorder.actions
         now = {
             each.seat: each.actions
             for each in table.actions()
-            if done.get(each.seat, 0) < ACTIONS_PER_TURN_MAX
+            if self._recorder.count(each.seat, ActionTaken) < ACTIONS_PER_TURN_MAX
         }
         before = {each.seat: each.actions for each in table.match.actions}
         for seat in sorted(now.keys() | before.keys()):
@@ -469,8 +459,7 @@ class Session:
         assert self._rule is not None
         self._rule.close()
         recorder.repeat(recorder.splices[0], partial(self._splice, 0, taken))
-        self._table = Table(self.game, recorder.base, recorder)
-        self._rule = _play(self._table, recorder, fresh=recorder.base.table is None)
+        self._lay_out(recorder.base)
         step = self._advance(None)
         while recorder.is_repeating:
             fact = recorder.next_past()
@@ -492,15 +481,10 @@ class Session:
             later = recorder.splices[number + 1]
             recorder.stop_at(later, partial(self._splice, number + 1, taken))
         table.reopen(())
-        end = len(recorder.turn) if is_last else splice.end
-        while recorder.position < end:
-            fact = recorder.next_past()
-            if isinstance(fact, ActionTaken):
-                recorder.count(fact)
-            table.record(fact)
+        while recorder.position < splice.end:
+            table.record(recorder.next_past())
         if is_last:
             recorder.go_on()
-            recorder.count(taken)
             table.record(taken)
             table.act(taken.seat, taken.action)
             recorder.splices[-1] = splice._replace(end=recorder.position, moments=recorder.moments)
@@ -530,8 +514,8 @@ class Session:
             return self._hand_out()
         return self._advance(tuple([self._answers[prompt.id] for prompt in self._group]))
 
-    def _rerun(self, match: MatchState, logged: Sequence[Fact], *, fresh: bool) -> None:
-        self._begin(match, logged, fresh=fresh)
+    def _rerun(self, match: MatchState, logged: Sequence[Fact]) -> None:
+        self._begin(match, logged)
         recorder = self._recorder
         if not logged:
             raise RebuildMismatch(match.fact_count, None, None)
@@ -542,7 +526,6 @@ class Session:
                 self.abandon(last.reason if isinstance(last, MatchEnded) else "")
                 continue
             if isinstance(fact, StandingAnswerSet | StandingAnswerDropped):
-                self._count_standing(fact.seat)
                 self._table_of().record(fact)
                 continue
             if isinstance(fact, ActionTaken):
