@@ -47,8 +47,16 @@ class Hook(Generic[M]):
     """One function of one card, and when it counts."""
 
     __slots__ = (
-        *("act", "is_async", "kind", "order", "price", "since", "subject", "under"),
-        *("uses", "when"),
+        "act",
+        "is_async",
+        "kind",
+        "order",
+        "price",
+        "since",
+        "subject",
+        "under",
+        "uses",
+        "when",
     )
 
     def __init__(
@@ -187,23 +195,10 @@ class Card(Generic[M]):
             act: Callable[[M, P], Awaitable[P | None]],
         ) -> Callable[..., Awaitable[P | None]]:
             assert iscoroutinefunction(act), f"{self.id}: what is offered is an async def"
-            for each in self.hooks:
-                assert (
-                    each.kind != "offers"
-                    or each.subject is not proposal
-                    or _never_both(each.under, under)
-                ), f"{self.id}: two offers on one {proposal.__name__}"
             hook: Hook[M] = Hook(
-                "offers",
-                proposal,
-                act,
-                when=when,
-                price=price,
-                uses=uses,
-                under=under,
-                order=order,
+                "offers", proposal, act, when=when, price=price, uses=uses, under=under, order=order
             )
-            self.hooks.append(hook)
+            self._add_only(hook, f"offers on one {proposal.__name__}")
             return act
 
         return register
@@ -243,16 +238,20 @@ class Card(Generic[M]):
 
         def register(act: Callable[[M], None]) -> Callable[[M], None]:
             assert not iscoroutinefunction(act), f"{self.id}: what is done at any time cannot ask"
-            assert not any(
-                each.kind == "anytime" and not _never_both(each.under, under) for each in self.hooks
-            ), f"{self.id}: two actions at any time"
             hook: Hook[M] = Hook(
                 "anytime", AnyTime, act, when=when, price=price, under=under, since=since
             )
-            self.hooks.append(hook)
+            self._add_only(hook, "actions at any time")
             return act
 
         return register
+
+    def _add_only(self, hook: Hook[M], what: str) -> None:
+        """Its owner could not tell two hooks of this kind apart; no match may have both."""
+        for each in self.hooks:
+            is_other = (each.kind, each.subject) != (hook.kind, hook.subject)
+            assert is_other or _never_both(each.under, hook.under), f"{self.id}: two {what}"
+        self.hooks.append(hook)
 
     def gained(
         self, *, under: Under | None = None, intrinsic: bool = False

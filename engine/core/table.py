@@ -241,9 +241,8 @@ class Table(Generic[S]):
 
     def actions(self) -> tuple[SeatActions, ...]:
         """What each seat may do now, whoever is asked; only seats that may do something."""
-        index = self._index if self.state.holdings is self._indexed else self._reindex()
         found: dict[int, tuple[Option, ...]] = {}
-        for each in index.anytime:
+        for each in self._acting():
             if self._may_act(each):
                 option = Option(f"use:{each.holding}", f"use:{each.card}")
                 found[each.seat] = (*found.get(each.seat, ()), option)
@@ -255,14 +254,16 @@ class Table(Generic[S]):
 
         Called between the reactions to a happening or proposal; rules call it between steps.
         """
-        index = self._index if self.state.holdings is self._indexed else self._reindex()
-        if index.anytime:
+        if self._acting():
             self._recorder.moment()
 
     def has_actions(self) -> bool:
         """Does any card in play let its owner act at any time?"""
+        return bool(self._acting())
+
+    def _acting(self) -> list[Listener[Me[S]]]:
         index = self._index if self.state.holdings is self._indexed else self._reindex()
-        return bool(index.anytime)
+        return index.anytime
 
     def _may_act(self, listener: Listener[Me[S]]) -> bool:
         hook, me = listener.hook, listener.me
@@ -270,10 +271,9 @@ class Table(Generic[S]):
 
     def act(self, seat: Seat, action: str) -> None:
         """Do what `actions` offers a seat."""
-        index = self._index if self.state.holdings is self._indexed else self._reindex()
         chosen = next(
             each
-            for each in index.anytime
+            for each in self._acting()
             if (each.seat, f"use:{each.holding}") == (seat, action) and self._may_act(each)
         )
         chosen.me.pay(chosen.hook.price)
