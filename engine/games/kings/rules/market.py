@@ -86,12 +86,7 @@ def peek(table: KingTable, seat: Seat, position: int) -> str | None:
 
 def price_of(table: KingTable, seat: Seat, card_id: str) -> int:
     """What a card costs this seat now, never below 0."""
-    return max(printed_cost(table, card_id) + table.stat(PRICE, seat), 0)
-
-
-def printed_cost(table: KingTable, card_id: str) -> int:
-    """The cost printed on the card, in the edition that is played."""
-    return table.cost(card_id)
+    return max(table.cost(card_id) + table.stat(PRICE, seat), 0)
 
 
 def market_wares(table: KingTable, seat: Seat, numbers: tuple[int, ...] = ()) -> tuple[Ware, ...]:

@@ -144,7 +144,7 @@ async def shed_skin(me: KingMe, _: SaleTime) -> None:
     for holding in sold:
         if all(each.id != holding.id for each in me.state.held_by(me.seat)):
             break
-        refund = market.printed_cost(me.table, holding.card) if printed else holding.paid
+        refund = me.table.cost(holding.card) if printed else holding.paid
         (gain_energy if is_gain else recover_energy)(me.table, me.seat, refund, me.cause)
         await market.discard(me.table, holding, me.cause)
 
