@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from google.rpc import status_pb2
 
@@ -28,6 +28,8 @@ from services.match.wire import play_response
 
 # Updates of one watch before the others, and the replies, get their turn.
 _TAKE: Final = 8
+
+RequestT = TypeVar("RequestT", match_pb2.SubmitAnswerRequest, match_pb2.TakeActionRequest)
 
 
 class PlayNode(Protocol):
@@ -123,11 +125,9 @@ class PlayStream:
             await self._room.wait()
         match request.WhichOneof("request"):
             case "submit":
-                submit = request.submit
-                self._command("answer", submit.request_id, partial(read_submit, submit))
+                self._command("answer", read_submit, request.submit)
             case "take":
-                take = request.take
-                self._command("action", take.request_id, partial(read_take, take))
+                self._command("action", read_take, request.take)
             case "watch":
                 self._watch(request.watch)
             case "unwatch":
@@ -139,15 +139,17 @@ class PlayStream:
         """How many requests have no answer yet that was taken off our hands."""
         return self._in_flight + len(self._opening) + len(self._replies)
 
-    def _command(self, name: str, request_id: str, read: Callable[[Caller], PlayerCommand]) -> None:
+    def _command(
+        self, name: str, read: Callable[[RequestT, Caller], PlayerCommand], request: RequestT
+    ) -> None:
         try:
-            command = read(self._origin.caller)
+            command = read(request, self._origin.caller)
         except ApiError as error:
             self._node.metrics.command(name, error.reason)
-            self._reply(request_id, error)
+            self._reply(request.request_id, error)
             return
         self._in_flight += 1
-        self._node.submit(command, self._origin, partial(self._done, request_id))
+        self._node.submit(command, self._origin, partial(self._done, request.request_id))
 
     def _done(self, request_id: str, outcome: Outcome) -> None:
         self._in_flight -= 1

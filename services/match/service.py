@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 import grpc
@@ -32,7 +33,7 @@ from services.match.wire import watch_response
 SERVICE_NAME: Final = "diceledger.match.v1.MatchService"
 _TAKE: Final = 32
 
-C = TypeVar("C", bound=PlayerCommand)
+RequestT = TypeVar("RequestT")
 
 
 class ServingNode(PlayNode, Protocol):
@@ -93,10 +94,8 @@ class MatchServicer:
         """See the proto."""
         origin = _origin(context)
         origin.caller.require("player", "organiser")
-        command = self._read(
-            "create", lambda: read_create(request, origin.caller, self._node.log_id)
-        )
-        applied = await self._run(command, origin)
+        read = partial(read_create, log_id=self._node.log_id)
+        applied = await self._run("create", read, request, origin)
         return match_pb2.CreateMatchResponse(
             match_id=applied.match_id, receipt=applied.receipt(), commitment=applied.commitment
         )
@@ -107,73 +106,64 @@ class MatchServicer:
         """See the proto."""
         origin = _origin(context)
         origin.caller.require("player")
-        command = self._read("join", lambda: read_join(request, origin.caller))
-        applied = await self._run(command, origin)
+        applied = await self._run("join", read_join, request, origin)
         return match_pb2.JoinMatchResponse(receipt=applied.receipt(), seat=applied.seat)
 
     async def reveal_entropy(
         self, request: match_pb2.RevealEntropyRequest, context: Any
     ) -> match_pb2.RevealEntropyResponse:
         """See the proto."""
-        origin = _origin(context)
-        command = self._read("reveal", lambda: read_reveal(request, origin.caller))
-        applied = await self._run(command, origin)
+        applied = await self._run("reveal", read_reveal, request, _origin(context))
         return match_pb2.RevealEntropyResponse(receipt=applied.receipt())
 
     async def start_match(
         self, request: match_pb2.StartMatchRequest, context: Any
     ) -> match_pb2.StartMatchResponse:
         """See the proto."""
-        origin = _origin(context)
-        command = self._read("start", lambda: read_start(request, origin.caller))
-        applied = await self._run(command, origin)
+        applied = await self._run("start", read_start, request, _origin(context))
         return match_pb2.StartMatchResponse(receipt=applied.receipt())
 
     async def submit_answer(
         self, request: match_pb2.SubmitAnswerRequest, context: Any
     ) -> match_pb2.SubmitAnswerResponse:
         """See the proto."""
-        origin = _origin(context)
-        command = self._read("answer", lambda: read_submit(request, origin.caller))
-        applied = await self._run(command, origin)
+        applied = await self._run("answer", read_submit, request, _origin(context))
         return match_pb2.SubmitAnswerResponse(receipt=applied.receipt())
 
     async def take_action(
         self, request: match_pb2.TakeActionRequest, context: Any
     ) -> match_pb2.TakeActionResponse:
         """See the proto."""
-        origin = _origin(context)
-        command = self._read("action", lambda: read_take(request, origin.caller))
-        applied = await self._run(command, origin)
+        applied = await self._run("action", read_take, request, _origin(context))
         return match_pb2.TakeActionResponse(receipt=applied.receipt())
 
     async def set_standing_answer(
         self, request: match_pb2.SetStandingAnswerRequest, context: Any
     ) -> match_pb2.SetStandingAnswerResponse:
         """See the proto."""
-        origin = _origin(context)
-        command = self._read("standing", lambda: read_standing(request, origin.caller))
-        applied = await self._run(command, origin)
+        applied = await self._run("standing", read_standing, request, _origin(context))
         return match_pb2.SetStandingAnswerResponse(receipt=applied.receipt())
 
     async def abandon_match(
         self, request: match_pb2.AbandonMatchRequest, context: Any
     ) -> match_pb2.AbandonMatchResponse:
         """See the proto."""
-        origin = _origin(context)
-        command = self._read("abandon", lambda: read_abandon(request, origin.caller))
-        applied = await self._run(command, origin)
+        applied = await self._run("abandon", read_abandon, request, _origin(context))
         return match_pb2.AbandonMatchResponse(receipt=applied.receipt())
 
-    def _read(self, name: str, read: Callable[[], C]) -> C:
+    async def _run(
+        self,
+        name: str,
+        read: Callable[[RequestT, auth.Caller], PlayerCommand],
+        request: RequestT,
+        origin: Origin,
+    ) -> Applied:
+        """Do what is requested; a caller who goes away does not stop the command."""
         try:
-            return read()
+            command = read(request, origin.caller)
         except ApiError as error:
             self._node.metrics.command(name, error.reason)
             raise
-
-    async def _run(self, command: PlayerCommand, origin: Origin) -> Applied:
-        """Wait for the outcome; a caller who goes away does not stop the command."""
         outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def done(result: Outcome) -> None:
