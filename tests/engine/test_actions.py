@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 from typing import cast
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,6 +33,7 @@ from engine import (
     redact,
 )
 from engine.core.session import ACTIONS_PER_TURN_MAX
+from tests.engine.acting import Acting
 from tests.engine.coffers import COFFERS, CoffersState, CoinsSpent, ShieldRaised
 from tests.engine.playing import random_answer
 
@@ -45,48 +45,19 @@ WHISTLES = {ANN: "use:2", BEN: "use:5", CID: "use:8"}
 YES = Answer(picks=("yes",))
 
 
-class Play:
-    """A match in play, with all of its facts."""
+class Play(Acting):
+    """A match of Coffers in play."""
 
     def __init__(self, *, seats: int = 3, revision: int = 3) -> None:
-        step = Session.create(GAME, match_id="m1", host="host", seats=seats, seed=SEED)[1]
-        facts: list[Fact] = [msgspec.structs.replace(step.facts[0], revision=revision)]
-        self.session = Session.rebuild(facts, seed=SEED, game=GAME)
-        for each in range(seats):
-            facts += self.session.join(f"player{each}", f"Name{each}").facts
-        self.facts = [*facts, *self.session.start().facts]
-
-    def act(self, seat: Seat, action: str) -> tuple[Fact, ...]:
-        step = self.session.take_action(seat, action)
-        assert step.waiting == self.session.waiting
-        self.facts += step.facts
-        return step.facts
-
-    def answer(self, seat: Seat, answer: Answer) -> tuple[Fact, ...]:
-        prompt = next(each for each in self.session.waiting if each.seat == seat)
-        step = self.session.answer(prompt.id, seat, answer)
-        self.facts += step.facts
-        return step.facts
+        super().__init__(GAME, SEED, seats=seats, revision=revision)
 
     def answer_all(self, answer: Answer) -> None:
         for prompt in self.session.waiting:
             self.answer(prompt.seat, answer)
 
-    def asked(self) -> list[tuple[str, int, str]]:
-        return [(each.id, each.seat, each.kind) for each in self.session.waiting]
-
     def chest(self, seat: Seat) -> tuple[int, int]:
         chest = cast("CoffersState", self.session.state.table).chests[seat - 1]
         return chest.coins, chest.shields
-
-    def check(self) -> None:
-        """The log alone tells the same story, from its start and from the turn's."""
-        state = self.session.state
-        assert fold(self.facts) == state
-        assert self.session.facts == len(self.facts)
-        again = Session.rebuild(self.facts, seed=SEED, game=GAME)
-        assert (again.state, again.waiting) == (state, self.session.waiting)
-        Session.verify_rules(self.facts, game=GAME)
 
 
 def tags(facts: tuple[Fact, ...]) -> list[str]:

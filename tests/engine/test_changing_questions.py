@@ -35,6 +35,7 @@ from engine import (
     fold,
     redact,
 )
+from tests.engine.acting import Acting
 from tests.engine.playing import random_answer
 
 SEED = derive_seed(b"master", "k1", "pledges")
@@ -226,26 +227,21 @@ PLEDGES: Game[PledgesState] = Game(
 GAME = cast("AnyGame", PLEDGES)
 
 
-class Play:
-    """A match in play, with all of its facts."""
+class Play(Acting):
+    """A match of Pledges in play, checked after everything that happens in it."""
 
     def __init__(self) -> None:
-        self.session, step = Session.create(GAME, match_id="m1", host="host", seats=3, seed=SEED)
-        self.facts = list(step.facts)
-        for each in range(3):
-            self.facts += self.session.join(f"player{each}", f"Name{each}").facts
-        self.facts += self.session.start().facts
+        super().__init__(GAME, SEED, seats=3, revision=PLEDGES.revision)
 
     def act(self, seat: Seat, action: str) -> tuple[Fact, ...]:
-        facts = self.session.take_action(seat, action).facts
-        self.facts += facts
+        facts = super().act(seat, action)
         self.check()
         return facts
 
-    def answer(self, seat: Seat, answer: Answer) -> None:
-        prompt = next(each for each in self.session.waiting if each.seat == seat)
-        self.facts += self.session.answer(prompt.id, seat, answer).facts
+    def answer(self, seat: Seat, answer: Answer) -> tuple[Fact, ...]:
+        facts = super().answer(seat, answer)
         self.check()
+        return facts
 
     def answer_to_the_end(self) -> None:
         """All but the round's last question."""
@@ -253,17 +249,8 @@ class Play:
             for seat in (ANN, BEN, CID):
                 self.answer(seat, answer)
 
-    def asked(self) -> list[tuple[str, int, str]]:
-        return [(each.id, each.seat, each.kind) for each in self.session.waiting]
-
     def counted(self) -> list[tuple[int, ...]]:
         return [each.pledges for each in self.facts if isinstance(each, PledgesCounted)]
-
-    def check(self) -> None:
-        assert fold(self.facts) == self.session.state
-        again = Session.rebuild(self.facts, seed=SEED, game=GAME)
-        assert (again.state, again.waiting) == (self.session.state, self.session.waiting)
-        Session.verify_rules(self.facts, game=GAME)
 
 
 @pytest.mark.parametrize("actor", [ANN, BEN, CID])
@@ -366,9 +353,7 @@ def test_random_play_goes_on_as_the_rebuilt_match_does(seed: int) -> None:
         else:
             prompt = dice.choice(play.session.waiting)
             answer = random_answer(prompt, dice)
-            done = len(play.facts)
-            play.answer(prompt.seat, answer)
-            facts = again.answer(prompt.id, prompt.seat, answer).facts
-            assert facts == tuple(play.facts[done:])
+            facts = play.answer(prompt.seat, answer)
+            assert again.answer(prompt.id, prompt.seat, answer).facts == facts
         assert again.waiting == play.session.waiting
     assert play.session.state.end_reason == "the_end"
