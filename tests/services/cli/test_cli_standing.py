@@ -9,7 +9,6 @@ from typing import Any, Literal
 import pytest
 from rich.console import Console
 
-from diceledger.match.v1 import match_pb2
 from engine import (
     Answer,
     Answered,
@@ -25,7 +24,6 @@ from engine import (
 )
 from services.cli.play_standing import StandingAnswers
 from services.cli.render import Narrator
-from services.common.prompts_wire import answer_to_wire
 from services.common.redaction import restore_facts
 from services.match.standing import CHANGES_PER_TURN_MAX
 from tests.services.cli.test_cli_render import recorded
@@ -33,24 +31,13 @@ from tests.services.cli.test_cli_table import Sitting, answers, sitting, until
 from tests.services.match.conftest import log
 from tests.services.match.healing import Healing, another_is_asked, healing
 from tests.services.match.healing import the_question_changes as question_changes
-from tests.services.match.serving import admitted, new_id
+from tests.services.match.serving import admitted
 from tests.services.match.test_queries import Whole, whole
+from tests.services.match.test_standing import set_standing
 
 __all__ = ["log", "whole"]
 
 Locale = Literal["en", "zh"]
-
-
-async def leave(found: Healing, kind: str, *picks: str, below: int = 0) -> None:
-    """The healer leaves a standing answer by another way than the terminal."""
-    request = match_pb2.SetStandingAnswerRequest(
-        request_id=new_id(),
-        match_id=found.match_id,
-        kind=kind,
-        answer=answer_to_wire(Answer(picks=picks)),
-        below=below,
-    )
-    await found.healer.call("SetStandingAnswer", request)
 
 
 async def set_or_dropped(whole: Whole, found: Healing) -> list[Any]:
@@ -175,7 +162,7 @@ async def test_what_was_left_earlier_is_listed_and_dropped(
 ) -> None:
     """In another's turn too; once more is refused in a sentence, and the sitting goes on."""
     found = await healing(whole.match, another_is_asked)
-    await leave(found, "yield_tokyo", "yield", below=4)
+    await set_standing(found.healer, found.match_id, "yield", kind="yield_tokyo", below=4)
     async with sitting(whole, found, found.healer, locale) as person:
         await person.screen.shows("[d1] ")
         for line, sentence in zip(("", "d1\n", "d1\n", "d\n"), sentences, strict=True):
@@ -188,8 +175,8 @@ async def test_what_was_left_earlier_is_listed_and_dropped(
 async def test_too_many_changes(whole: Whole) -> None:
     """The reason is shown, the question stays, and is answered without leaving anything."""
     found = await healing(whole.match, question_changes)
-    for number in range(CHANGES_PER_TURN_MAX):
-        await leave(found, "yield_tokyo", "yield", below=1 + number)
+    for below in range(1, 1 + CHANGES_PER_TURN_MAX):
+        await set_standing(found.healer, found.match_id, "yield", kind="yield_tokyo", below=below)
     (asked,) = await found.healer.prompts(found.match_id)
     async with sitting(whole, found, found.healer) as person:
         await person.screen.shows("\n> ")

@@ -30,7 +30,8 @@ from tests.services.match.serving import (
 )
 
 
-async def _set(player: Player, match_id: str, *picks: str, **fields: Any) -> Any:
+async def set_standing(player: Player, match_id: str, *picks: str, **fields: Any) -> Any:
+    """The player leaves these picks as a standing answer; none of them drops it."""
     answer = answer_to_wire(Answer(picks=picks)) if picks else None
     fields = {"request_id": new_id(), "kind": "swap", "answer": answer, **fields}
     request = match_pb2.SetStandingAnswerRequest(match_id=match_id, **fields)
@@ -47,7 +48,7 @@ async def test_a_standing_answer(log: SqliteLog, here: Process) -> None:
     """It answers what is open and what comes; only its seat sees it; the match verifies."""
     match = await begin(here)
     ann, bob = match.players
-    receipt = (await _set(ann, match.match_id, "keep", request_id="s")).receipt
+    receipt = (await set_standing(ann, match.match_id, "keep", request_id="s")).receipt
     assert receipt.sequence == match.sequence + 1
     assert await ann.prompts(match.match_id) == []
     for _ in range(2):
@@ -61,12 +62,12 @@ async def test_a_standing_answer(log: SqliteLog, here: Process) -> None:
     assert [type(fact) for fact in standing.facts()[:2]] == [StandingAnswerSet, Answered]
     assert (cause_of(standing).command, cause_of(standing).seat) == ("standing", 1)
     seen = (await bob.updates(match.match_id, receipt.sequence, until=receipt.sequence))[0]
-    again = (await _set(ann, match.match_id, "keep", request_id="s")).receipt
+    again = (await set_standing(ann, match.match_id, "keep", request_id="s")).receipt
     assert again == receipt
     if not commits[-1].final:
         assert not seen.commit.HasField("cause")
         # Dropped, the seat is asked again.
-        await _set(ann, match.match_id)
+        await set_standing(ann, match.match_id)
         await play_out(match)
     report = verify_commits(await placed(log, match.match_id))
     assert report.passed, report
@@ -79,20 +80,20 @@ async def test_standing_answers_that_are_refused(log: SqliteLog, here: Process) 
     lobby = await ann.create()
     before = await size(log)
     cases = {
-        "NOT_A_PLAYER": _set(here.player("zoe"), match.match_id, "keep"),
-        "MATCH_NOT_FOUND": _set(ann, "a" * 26, "keep"),
-        "BAD_STANDING_ANSWER": _set(ann, match.match_id, "keep", kind=""),
-        "BAD_STANDING_ANSWER below": _set(ann, match.match_id, "keep", below=-1),
-        "ILLEGAL_ANSWER": _set(ann, match.match_id, answer=match_pb2.Answer()),
-        "NOT_A_PLAYER lobby": _set(ann, lobby.match_id, "keep"),
+        "NOT_A_PLAYER": set_standing(here.player("zoe"), match.match_id, "keep"),
+        "MATCH_NOT_FOUND": set_standing(ann, "a" * 26, "keep"),
+        "BAD_STANDING_ANSWER": set_standing(ann, match.match_id, "keep", kind=""),
+        "BAD_STANDING_ANSWER below": set_standing(ann, match.match_id, "keep", below=-1),
+        "ILLEGAL_ANSWER": set_standing(ann, match.match_id, answer=match_pb2.Answer()),
+        "NOT_A_PLAYER lobby": set_standing(ann, lobby.match_id, "keep"),
     }
     for name, call in cases.items():
         with pytest.raises(ApiError) as error:
             await call
         assert refused(error) == name.partition(" ")[0]
-    await _set(ann, match.match_id, "keep", request_id="s")
+    await set_standing(ann, match.match_id, "keep", request_id="s")
     with pytest.raises(ApiError) as error:
-        await _set(ann, match.match_id, "swap", request_id="s")
+        await set_standing(ann, match.match_id, "swap", request_id="s")
     assert refused(error) == "REQUEST_ID_REUSED"
     assert await size(log) == before + 1
 
@@ -106,32 +107,32 @@ async def test_changes_of_standing_answers_are_bounded(log: SqliteLog) -> None:
         before = await size(log)
         for fields in ({"kind": "nope"}, {"answer": None}):
             with pytest.raises(ApiError) as error:
-                await _set(ann, match.match_id, "keep", **fields)
+                await set_standing(ann, match.match_id, "keep", **fields)
             assert refused(error) == "BAD_STANDING_ANSWER"
         with pytest.raises(ApiError) as error:
-            await _set(ann, match.match_id, "keep", "keep")
+            await set_standing(ann, match.match_id, "keep", "keep")
         assert refused(error) == "BAD_STANDING_ANSWER"
         assert await size(log) == before
         # Not legal for what is open: the match does not move on.
         for number in range(CHANGES_PER_TURN_MAX - 1):
-            await _set(ann, match.match_id, f"a{number % 2}")
+            await set_standing(ann, match.match_id, f"a{number % 2}")
         with pytest.raises(ApiError) as error:
-            await _set(ann, match.match_id, "a0")
+            await set_standing(ann, match.match_id, "a0")
         assert refused(error) == "BAD_STANDING_ANSWER"
     async with process(log) as here:
         ann, bob = (here.player(player.subject) for player in match.players)
-        await _set(ann, match.match_id, "a1")
+        await set_standing(ann, match.match_id, "a1")
         before = await size(log)
         with pytest.raises(ApiError) as error:
-            await _set(ann, match.match_id, "a0")
+            await set_standing(ann, match.match_id, "a0")
         assert refused(error) == "TOO_MANY_CHANGES"
         assert await size(log) == before
-        await _set(bob, match.match_id, "a0")
+        await set_standing(bob, match.match_id, "a0")
         for player in (ann, bob):
             (prompt,) = await player.prompts(match.match_id)
             await player.answer(match.match_id, prompt.prompt_id, "keep")
         # The next turn has come.
-        await _set(ann, match.match_id, "a0")
+        await set_standing(ann, match.match_id, "a0")
     report = verify_commits(await placed(log, match.match_id))
     assert report.passed, report
 
@@ -196,7 +197,7 @@ async def test_through_another_process(log: SqliteLog) -> None:
     ):
         assert owner.address in hints.values()
         match = await begin(other)
-        set_at = (await _set(match.players[0], match.match_id, "keep")).receipt.sequence
+        set_at = (await set_standing(match.players[0], match.match_id, "keep")).receipt.sequence
         assert set_at == match.sequence + 1
         lobby = await match.players[0].create()
         assert (await _abandon(match.players[0], lobby.match_id)).receipt.sequence == 2
