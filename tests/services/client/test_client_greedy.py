@@ -16,7 +16,6 @@ from services.client.bots.kings_dice import best_reroll, worth_of, worths
 
 # Of 400 matches each at tables of 2 to 6, half the bots greedy, greedy ones won 0.975 to 0.998;
 # alone against three random ones 0.955.
-MEASURED_ALONE = 0.955
 
 
 def won_by_greedy(players: int, bots: tuple[BotKind, ...], matches: int) -> int:

@@ -87,10 +87,6 @@ async def commits_of(log: SqliteLog, match_id: str) -> list[ParsedCommit]:
     return (await admitted(log))[match_id]
 
 
-def monster(state: MatchState, seat: int) -> Any:
-    return state.table.monster(seat)  # type: ignore[union-attr]  # of a King game
-
-
 async def test_an_action_while_another_is_asked(log: SqliteLog, here: Process) -> None:
     """A commit of its own; the cause names it, the question stays open, the match verifies."""
     found = await healing(here, another_is_asked)
@@ -122,16 +118,14 @@ async def test_an_action_while_another_is_asked(log: SqliteLog, here: Process) -
 
 
 async def _to_the_end(found: Healing) -> None:
-    def pick(prompt: match_pb2.Prompt) -> match_pb2.Answer:
-        return prompt.default_answer
-
-    await asyncio.gather(*(_play(found.match_id, player, pick) for player in found.match.players))
+    """Everybody answers by the default."""
+    await asyncio.gather(*(_play(found.match_id, player) for player in found.match.players))
 
 
-async def _play(match_id: str, player: Player, pick: Any) -> None:
+async def _play(match_id: str, player: Player) -> None:
     async for response in player.watch(match_id, 1):
         for prompt in response.update.prompts:
-            await player.answer(match_id, prompt.prompt_id, answer=pick(prompt))
+            await player.answer(match_id, prompt.prompt_id, answer=prompt.default_answer)
 
 
 async def test_only_the_own_seat_is_told_what_it_may_do(here: Process) -> None:
