@@ -467,32 +467,27 @@ def decide(session: Session, command: LaterCommand, seat: int) -> Decision:
             assert isinstance(taken, SeatTaken), taken
             return Decision(step, _cause(command, taken.seat))
         case Reveal():
-            if not seat:
-                raise refuse("NOT_A_PLAYER")
-            return Decision(session.reveal(Seat(seat), command.entropy), _cause(command, seat))
+            step = session.reveal(_own_seat(seat), command.entropy)
+            return Decision(step, _cause(command, seat))
         case Start():
             if session.state.host != command.actor:
                 raise refuse("NOT_HOST")
             return Decision(session.start(), _cause(command, 0))
         case Submit():
-            if not seat:
-                raise refuse("NOT_A_PLAYER")
-            step = session.answer(PromptId(command.prompt_id), Seat(seat), command.answer)
+            step = session.answer(PromptId(command.prompt_id), _own_seat(seat), command.answer)
             return Decision(step, _cause(command, seat))
         case Expire():
             prompt = command.prompt
             step = session.answer(prompt.id, prompt.seat, prompt.default)
             return Decision(step, _cause(command, prompt.seat))
         case TakeAction():
-            if not seat:
-                raise refuse("NOT_A_PLAYER")
-            return Decision(session.take_action(Seat(seat), command.action), _cause(command, seat))
+            step = session.take_action(_own_seat(seat), command.action)
+            return Decision(step, _cause(command, seat))
         case SetStanding():
-            if not seat:
-                raise refuse("NOT_A_PLAYER")
-            check_change(session, Seat(seat), command.kind, command.answer, command.below)
+            own = _own_seat(seat)
+            check_change(session, own, command.kind, command.answer, command.below)
             step = session.set_standing_answer(
-                Seat(seat), command.kind, command.answer, below=command.below
+                own, command.kind, command.answer, below=command.below
             )
             return Decision(step, _cause(command, seat))
         case Abandon() | ExpireLobby():
@@ -503,6 +498,13 @@ def decide(session: Session, command: LaterCommand, seat: int) -> Decision:
             return Decision(session.abandon(), _cause(command, 0))
         case _:
             assert_never(command)
+
+
+def _own_seat(seat: int) -> Seat:
+    """The actor's seat. Raises ApiError NOT_A_PLAYER when it has none."""
+    if not seat:
+        raise refuse("NOT_A_PLAYER")
+    return Seat(seat)
 
 
 def _cause(command: AnyCommand, seat: int) -> Cause:
