@@ -66,6 +66,10 @@ class _Sight:
         self.monster = monster
         self.options = prompt.options
 
+    def unwanted(self) -> tuple[int, ...]:
+        """The dice (by index from 0) that are best rolled again."""
+        return best_reroll(self.table.dice, worths(self.table, self.monster))
+
     def pick(self, wanted: str) -> Answer | None:
         """This option, if it is offered."""
         return Answer(picks=(wanted,)) if any(each.id == wanted for each in self.options) else None
@@ -85,28 +89,22 @@ class _Sight:
 
 
 def _reroll(sight: _Sight) -> Answer:
-    dice = sight.table.dice
-    again = best_reroll(dice, worths(sight.table, sight.monster))
     offered = [each.id for each in sight.options]
-    picks = [f"die:{index + 1}" for index in again]
+    picks = [f"die:{index + 1}" for index in sight.unwanted()]
     return Answer(picks=tuple([each for each in picks if each in offered][: sight.prompt.high]))
 
 
-def _unwanted(sight: _Sight) -> tuple[str, ...]:
-    """Offered dice that are better rolled again."""
-    again = best_reroll(sight.table.dice, worths(sight.table, sight.monster))
-    wanted = [f"die:{index + 1}" for index in again]
-    return tuple([each.id for each in sight.options if each.id in wanted])
-
-
 def _reroll_some(sight: _Sight) -> Answer:
-    unwanted = _unwanted(sight) or tuple([each.id for each in sight.options])
-    return Answer(picks=unwanted[: max(sight.prompt.low, len(_unwanted(sight)))])
+    """Offered dice that are better rolled again; as many as must be, where none is."""
+    offered = [each.id for each in sight.options]
+    wanted = [f"die:{index + 1}" for index in sight.unwanted()]
+    unwanted = tuple([each for each in offered if each in wanted])
+    return Answer(picks=unwanted or tuple(offered[: sight.prompt.low]))
 
 
 def _use_between_rolls(sight: _Sight) -> Answer | None:
     """A card that gives a roll, while two dice or more are better rolled again."""
-    again = best_reroll(sight.table.dice, worths(sight.table, sight.monster))
+    again = sight.unwanted()
     if len(again) < 2 and not _would_reroll_own_threes(sight, again):
         return None
     return Answer(picks=(sight.options[0].id,))
@@ -135,16 +133,15 @@ def _best_change(sight: _Sight, faces: Sequence[Face]) -> tuple[int, Face, float
 
 def _change_dice(sight: _Sight) -> Answer | None:
     for option in sight.options:
-        card = option.subject.removeprefix("use:")
-        faces: tuple[Face, ...] = ("one",) if card == "herd_culler" else FACES
-        _, _, value = _best_change(sight, faces)
-        if card == "background_dweller":
-            again = best_reroll(sight.table.dice, worths(sight.table, sight.monster))
-            if not _would_reroll_own_threes(sight, again):
-                continue
-        elif value <= (0.0 if card == "herd_culler" else _CHANGE_WORTH):
-            continue
-        return Answer(picks=(option.id,))
+        match option.subject.removeprefix("use:"):
+            case "background_dweller":
+                is_worth_it = _would_reroll_own_threes(sight, sight.unwanted())
+            case "herd_culler":
+                is_worth_it = _best_change(sight, ("one",))[2] > 0
+            case _:
+                is_worth_it = _best_change(sight, FACES)[2] > _CHANGE_WORTH
+        if is_worth_it:
+            return Answer(picks=(option.id,))
     return None
 
 
