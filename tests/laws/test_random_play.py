@@ -79,15 +79,21 @@ def test_random_legal_answers_never_crash_or_loop(seed: int) -> None:
     match = new_match(seed)
     policy = eager_answer if seed % 2 else random_answer
     while match.session.waiting:
-        for prompt in match.session.waiting:
-            assert check_answer(prompt, prompt.default) is None, prompt
-            assert prompt.form != "select" or len(prompt.options) >= prompt.high, prompt
-        _check_table(match.session)
+        check_questions(match.session)
+        check_table(match.session)
         match.answer_one(policy)
     assert match.session.state.status == "finished"
 
 
-def _check_table(session: Session) -> None:
+def check_questions(session: Session) -> None:
+    """The default is legal, and there are as many options as may be chosen."""
+    for prompt in session.waiting:
+        assert check_answer(prompt, prompt.default) is None, prompt
+        assert prompt.form != "select" or len(prompt.options) >= prompt.high, prompt
+
+
+def check_table(session: Session) -> None:
+    """One monster at a place, numbers within their bounds, every card of the deck somewhere."""
     state = table_of(session.state)
     bench = Bench(GAME, session.state, lambda *_: ())
     places = Counter(each.place for each in state.monsters if each.place != OUTSIDE)
