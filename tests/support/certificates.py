@@ -10,9 +10,10 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Writes PEM files into a directory."""
+    """Writes PEM files into a directory, which is made."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("test authority")

@@ -1,18 +1,12 @@
 """The gRPC server as a whole: ports, TLS, limits, health, reflection, shutdown."""
 
 import asyncio
-import datetime as dt
-import ipaddress
 from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
@@ -22,40 +16,7 @@ from services.common.metrics import Metrics
 from services.common.server import GrpcServer, Tls
 from services.common.settings import Address
 from tests.services.edge.serving import MATCH_SERVICE, bearer, edge
-
-
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A self-signed certificate of localhost and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = dt.datetime.now(dt.UTC)
-    cert = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(minutes=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(
-            x509.SubjectAlternativeName(
-                [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-            ),
-            critical=False,
-        )
-        .sign(key, hashes.SHA256())
-    )
-    cert_path, key_path = folder / f"{name}.pem", folder / f"{name}.key"
-    cert_path.write_bytes(cert.public_bytes(serialization.Encoding.PEM))
-    key_path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return cert_path, key_path
+from tests.support.certificates import Authority
 
 
 async def answered(running: Any) -> bool:
@@ -119,24 +80,24 @@ async def test_a_foreign_address_is_one_sentence() -> None:
 
 
 async def test_tls_serves_those_who_trust_the_certificate(tmp_path: Path) -> None:
-    cert, key = certificate(tmp_path, "server")
-    credentials = grpc.ssl_channel_credentials(cert.read_bytes())
-    async with edge(tls=Tls(cert, key), credentials=credentials) as running:
+    authority = Authority(tmp_path)
+    tls = Tls(*authority.issue("localhost"))
+    credentials = grpc.ssl_channel_credentials(authority.cert.read_bytes())
+    async with edge(tls=tls, credentials=credentials) as running:
         assert await answered(running)
-    async with edge(tls=Tls(cert, key)) as running:
+    async with edge(tls=tls) as running:
         assert not await answered(running)
 
 
 async def test_with_client_authorities_a_certificate_is_needed_beside_the_token(
     tmp_path: Path,
 ) -> None:
-    cert, key = certificate(tmp_path, "server")
-    mine, my_key = certificate(tmp_path, "client")
-    tls = Tls(cert, key, client_ca=mine)
-    with_mine = grpc.ssl_channel_credentials(
-        cert.read_bytes(), my_key.read_bytes(), mine.read_bytes()
-    )
-    without = grpc.ssl_channel_credentials(cert.read_bytes())
+    authority, of_clients = (Authority(tmp_path / name) for name in ("servers", "clients"))
+    mine, my_key = of_clients.issue("a client")
+    tls = Tls(*authority.issue("localhost"), client_ca=of_clients.cert)
+    trusted = authority.cert.read_bytes()
+    with_mine = grpc.ssl_channel_credentials(trusted, my_key.read_bytes(), mine.read_bytes())
+    without = grpc.ssl_channel_credentials(trusted)
     async with edge(tls=tls, credentials=with_mine) as running:
         assert await answered(running)
     async with edge(tls=tls, credentials=without) as running:
@@ -144,8 +105,9 @@ async def test_with_client_authorities_a_certificate_is_needed_beside_the_token(
 
 
 def test_tls_files_that_do_not_belong_together_are_one_sentence(tmp_path: Path) -> None:
-    cert, _ = certificate(tmp_path, "one")
-    _, key = certificate(tmp_path, "two")
+    authority = Authority(tmp_path)
+    cert, _ = authority.issue("one")
+    _, key = authority.issue("two")
     with pytest.raises(StartupError, match=r"TLS files .* cannot be used"):
         Tls(cert, key).credentials()
     with pytest.raises(StartupError, match="cannot be used"):
