@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import clean_environ, command, run
+from tests.support.commands import clean_environ, command, read_until, run
 
 
 @pytest.fixture(scope="module")
@@ -188,11 +188,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path, arguments: tuple[str, ...]) -> None
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    told = ""
-    while "rolls" not in told:
-        told = process.stdout.readline()
-        assert told, "it ended too early"
+    read_until(process, "rolls")
     process.send_signal(signal.SIGINT)
     shown, said = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.support.commands import Up, clean_environ, command, run, up
+from tests.support.commands import Up, clean_environ, command, read_until, run, up
 
 ENTERS = "\n" * 600
 _AGAIN = re.compile(r"play .*--match\s+([a-z2-7]{26})")
@@ -44,12 +44,11 @@ def test_a_standing_answer_outlasts_the_sitting(tmp_path: Path) -> None:
         text=True,
     ) as process:
         assert process.stdin is not None
-        assert process.stdout is not None
         # The first question is which dice to roll again; where others begin, it comes later.
-        _read_until(process, "? ")
+        read_until(process, "? ")
         process.stdin.write("s\n")
         process.stdin.flush()
-        _read_until(process, "今后照此回答")
+        read_until(process, "今后照此回答")
         # The input ends: so does the sitting.
         shown, _ = process.communicate(timeout=60)
     assert process.returncode == 0, shown
@@ -60,14 +59,6 @@ def test_a_standing_answer_outlasts_the_sitting(tmp_path: Path) -> None:
     assert listed.returncode == 0, listed.stderr
     assert "[d1] " in listed.stdout
     assert "asked again" in listed.stdout
-
-
-def _read_until(process: "subprocess.Popen[str]", words: str) -> None:
-    assert process.stdout is not None
-    line = ""
-    while words not in line:
-        line = process.stdout.readline()
-        assert line, "it ended too early"
 
 
 async def _token(tmp_path: Path, data: Path, subject: str) -> Path:

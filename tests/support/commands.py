@@ -45,6 +45,15 @@ def clean_environ() -> dict[str, str]:
     return kept | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "COLUMNS": "100"}
 
 
+def read_until(process: "subprocess.Popen[str]", words: str) -> None:
+    """Read what a command that is under way prints, up to a line with these words."""
+    assert process.stdout is not None
+    line = ""
+    while words not in line:
+        line = process.stdout.readline()
+        assert line, "it ended too early"
+
+
 class Up:
     """A running `diceledger up`."""
 
