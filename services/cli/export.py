@@ -41,10 +41,7 @@ def _export(
     size = run_async(_fetch(server, token, ca_file, replay_server, match, path))
     report = checked_file(path)
     if json:
-        identity = {
-            "commitment": report.commitment.hex(),
-            "last_hash": report.hashes[-1].hex() if report.hashes else "",
-        }
+        identity = {"commitment": report.commitment.hex(), "last_hash": report.last_hash.hex()}
         print_json({"match_id": match, "file": str(path), "bytes": size, **identity})
         return
     screen = console()

@@ -112,10 +112,7 @@ def show_checks(out: Console, checks: tuple[Check, ...], locale: Locale = "en") 
 
 def show_identity(out: Console, report: Report, locale: Locale = "en") -> None:
     """Print what to note: what makes this match this match, and who kept its dice honest."""
-    for key, value in (
-        ("id.commitment", report.commitment),
-        ("id.hash", report.hashes[-1] if report.hashes else b""),
-    ):
+    for key, value in (("id.commitment", report.commitment), ("id.hash", report.last_hash)):
         out.print(f"   [dim]{say(locale, key)}[/] {value.hex()}", soft_wrap=True)
     key = "id.committed" if report.committed else "id.uncommitted"
     seats = ", ".join(str(seat) for seat in report.committed)
@@ -138,7 +135,7 @@ def report_json(report: Report) -> dict[str, object]:
         "last_sequence": report.last_sequence,
         "state_hash": report.state_hash.hex(),
         "commitment": report.commitment.hex(),
-        "last_hash": report.hashes[-1].hex() if report.hashes else "",
+        "last_hash": report.last_hash.hex(),
         "seats": report.seats,
         "committed_seats": list(report.committed),
         "checks": [

@@ -107,6 +107,11 @@ class Report:
     committed: tuple[Seat, ...] = ()
 
     @property
+    def last_hash(self) -> bytes:
+        """Of the newest commit; empty where there is none."""
+        return self.hashes[-1] if self.hashes else b""
+
+    @property
     def passed(self) -> bool:
         """Nothing failed. (A match that is still running has checks that cannot be made yet.)"""
         return all(check.status is not CheckStatus.FAILED for check in self.checks)
@@ -231,7 +236,7 @@ def with_origin(report: Report, *, commitment: bytes = b"", last_hash: bytes = b
         finding = f"the match commits to the seed {seen}, noted was {commitment.hex()}"
         check = Check("origin", CheckStatus.FAILED, 0, 1, finding)
     elif last_hash and last_hash not in report.hashes:
-        seen = report.hashes[-1].hex() if report.hashes else "none"
+        seen = report.last_hash.hex() or "none"
         finding = f"no commit has the hash {last_hash.hex()}; the last one has {seen}"
         check = Check("origin", CheckStatus.FAILED, 0, report.last_sequence, finding)
     return replace(report, checks=(*report.checks, check))
