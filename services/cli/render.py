@@ -136,8 +136,8 @@ def answer_words(match: MatchState, prompt: Prompt, answer: Answer, locale: Loca
     known = describe_prompt(match, prompt, locale).option_labels
     labels = {option.id: label for option, label in zip(prompt.options, known, strict=True)}
     words = Words(find_game(match.game), match, locale)
-    return say(locale, "comma").join(
-        labels.get(pick) or words.phrase(f"option.{pick}") or pick for pick in answer.picks
+    return words.join(
+        [labels.get(pick) or words.phrase(f"option.{pick}") or pick for pick in answer.picks]
     )
 
 

@@ -11,7 +11,6 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "rerolls": ("rerolls", "重掷"),
     "acts": ("{0} acts at any time: {1}.", "{0} 随时行动：{1}。"),
     "none": ("nothing", "不选"),
-    "comma": (", ", "、"),
     "standing.answered": ("Answered as you left word: {0} – {1}", "按你的预设回答：{0} – {1}"),
     "standing.left": (
         "From now on answered so, unasked (d: take it back): {0}",
