@@ -336,13 +336,17 @@ async def test_of_two_rebuilds_neither_leaves_what_is_older_than_the_watermark(
         await apply(self, partition, expected, new, batch)
 
     monkeypatch.setattr(Views, "apply", gated)
-    for _ in range(2):
+
+    async def rebuild_up_to(gate: int) -> None:
         projectors.append(Projector(log=log, redis=redis, metrics=Metrics("projector")))
         await projectors[-1].start()
-        # The first is about to write a part, the second, which knows more, to complete.
-        await reached[len(projectors) - 1].wait()
-        for match in matches:
-            await recorder.start(match) if len(projectors) == 1 else None
+        await reached[gate].wait()
+
+    # The first is about to write a part, the second, which knows more, to complete.
+    await rebuild_up_to(0)
+    for match in matches:
+        await recorder.start(match)
+    await rebuild_up_to(1)
     gates[0].set()
     await reached[2].wait()
     gates[1].set()
