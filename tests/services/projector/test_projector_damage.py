@@ -40,13 +40,12 @@ async def test_a_commit_that_cannot_be_folded_parks_its_match_alone(
     others = [await recorder.whole(f"m{n}", game.id, 3) for n in range(4)]
     async with projecting(log, redis) as (_, metrics):
         await caught_up(views, log)
-        row = await views.read_match(bad.match_id)
-        assert row is not None
+        row = await row_of(views, bad.match_id)
         assert "commit 5 cannot be folded" in row.parked
         assert row.sequence == len(bad.commits) == 4
         for match in others:
-            shown = await views.read_match(match.match_id)
-            assert shown is not None and shown.sequence == len(match.commits) and not shown.parked
+            shown = await row_of(views, match.match_id)
+            assert shown.sequence == len(match.commits) and not shown.parked
         name = "diceledger_projection_parked_matches"
         assert figure(metrics, name, projection="views", partition=str(bad.partition)) == 1
 
@@ -71,8 +70,8 @@ async def test_a_parked_match_is_taken_up_again_by_a_version_that_can_fold_it(
         defect.setattr(MatchFold, "apply", fail_at_the_start)
         async with projecting(log, redis):
             await caught_up(views, log)
-            row = await views.read_match(match.match_id)
-            assert row is not None and row.parked and row.sequence == 3
+            row = await row_of(views, match.match_id)
+            assert row.parked and row.sequence == 3
     async with projecting(log, redis):
 
         async def taken_up() -> bool:
@@ -171,6 +170,12 @@ async def test_a_damaged_watermark_is_replaced(
         await assert_equal(views, [match])
 
 
+async def spoil(redis: Redis, key: str) -> None:
+    """Put something of another type under the name of a key."""
+    await redis.delete(key)
+    await redis.set(key, "nonsense")
+
+
 def _rebuilt_for_damage(metrics: Metrics) -> float:
     name = "diceledger_projection_rebuilds_total"
     return figure(metrics, name, projection="views", cause="damaged")
@@ -193,9 +198,7 @@ async def test_a_key_of_the_wrong_type_costs_a_rebuild(
         "status": keys.status("finished"),
         "player": keys.player(row.summary.seats[0].player),
     }
-    key = others.get(name) or getattr(keys, name)
-    await redis.delete(key)
-    await redis.set(key, "nonsense")
+    await spoil(redis, others.get(name) or getattr(keys, name))
     if name != "watermark":
         # So that all of them are met: views of another version are built anew.
         await redis.hset(keys.watermark, "version", "0")
@@ -214,8 +217,7 @@ async def test_a_damaged_key_is_noticed_while_it_runs(
     keys = views.keys(match.partition)
     async with projecting(log, redis) as (_, metrics):
         await caught_up(views, log)
-        await redis.delete(keys.watermark)
-        await redis.set(keys.watermark, "nonsense")
+        await spoil(redis, keys.watermark)
 
         async def noticed() -> bool:
             return _rebuilt_for_damage(metrics) >= 1
@@ -224,8 +226,7 @@ async def test_a_damaged_key_is_noticed_while_it_runs(
         await caught_up(views, log)
         await assert_equal(views, [match])
         # An index is met at the next commit.
-        await redis.delete(keys.matches)
-        await redis.set(keys.matches, "nonsense")
+        await spoil(redis, keys.matches)
         other = next(
             name
             for name in map(str, range(1_000))
@@ -250,9 +251,7 @@ async def test_a_damaged_row_does_not_cost_the_list(
         await caught_up(views, log)
     for match, summary in zip(matches, (b"\xff{", b'{"match_id": 7}'), strict=False):
         await redis.hset(views.keys(match.partition).match(match.match_id), "summary", summary)
-    third = views.keys(matches[2].partition).match(matches[2].match_id)
-    await redis.delete(third)
-    await redis.set(third, "nonsense")
+    await spoil(redis, views.keys(matches[2].partition).match(matches[2].match_id))
     for _ in range(2):
         page = await views.list_matches()
         assert [each.match_id for each in page.matches] == [matches[3].match_id]
