@@ -1,14 +1,35 @@
-"""A match of a tiny game whose seats act at any time, in play, with all of its facts."""
+"""What tests need of tiny games whose seats act at any time: their cards, and matches in play."""
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import msgspec
 
-from engine import Answer, AnyGame, Fact, Seat, Session, fold
+from engine import Answer, AnyGame, Card, Deck, Fact, Me, Seat, Session, fold
+
+M = TypeVar("M", bound=Me[Any])
+
+
+def add_card(deck: Deck[M], card_id: str, name: str, name_zh: str) -> Card[M]:
+    """A card that is kept; what it does is hung onto it."""
+    return deck.add(
+        Card(
+            id=card_id,
+            name=name,
+            name_zh=name_zh,
+            kind="keep",
+            cost=0,
+            copies=5,
+            text=name,
+            text_zh=name_zh,
+            sources=("test",),
+        )
+    )
 
 
 class Acting:
-    """A match that has begun; what is done in it is added to its facts."""
+    """A match in play, with all of its facts."""
 
     def __init__(self, game: AnyGame, seed: bytes, *, seats: int, revision: int) -> None:
         self._game, self._seed = game, seed

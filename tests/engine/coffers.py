@@ -14,7 +14,6 @@ import msgspec
 
 from engine import (
     Answer,
-    Card,
     Deck,
     Fact,
     Game,
@@ -31,6 +30,7 @@ from engine import (
     begins,
     evolves,
 )
+from tests.engine.acting import add_card
 
 COINS = 3
 ROUNDS = 3
@@ -134,25 +134,9 @@ class CoffersMe(Me[CoffersState]):
 DECK: Deck[CoffersMe] = Deck("base")
 
 
-def _card(card_id: str, name: str, name_zh: str) -> Card[CoffersMe]:
-    return DECK.add(
-        Card(
-            id=card_id,
-            name=name,
-            name_zh=name_zh,
-            kind="keep",
-            cost=0,
-            copies=5,
-            text=name,
-            text_zh=name_zh,
-            sources=("test",),
-        )
-    )
-
-
-purse = _card("purse", "Purse", "钱袋")
-whistle = _card("whistle", "Whistle", "哨子")
-bowl = _card("bowl", "Bowl", "碗")
+purse = add_card(DECK, "purse", "Purse", "钱袋")
+whistle = add_card(DECK, "whistle", "Whistle", "哨子")
+bowl = add_card(DECK, "bowl", "Bowl", "碗")
 
 
 class Almsgiving(msgspec.Struct, frozen=True, gc=False):

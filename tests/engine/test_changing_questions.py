@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from engine import (
     Answer,
     AnyGame,
-    Card,
     Deck,
     Fact,
     Game,
@@ -35,7 +34,7 @@ from engine import (
     fold,
     redact,
 )
-from tests.engine.acting import Acting
+from tests.engine.acting import Acting, add_card
 from tests.engine.playing import random_answer
 
 SEED = derive_seed(b"master", "k1", "pledges")
@@ -119,24 +118,8 @@ class PledgesMe(Me[PledgesState]):
 DECK: Deck[PledgesMe] = Deck("base")
 
 
-def _card(card_id: str) -> Card[PledgesMe]:
-    return DECK.add(
-        Card(
-            id=card_id,
-            name=card_id,
-            name_zh=card_id,
-            kind="keep",
-            cost=0,
-            copies=5,
-            text=card_id,
-            text_zh=card_id,
-            sources=("test",),
-        )
-    )
-
-
-pouch = _card("pouch")
-squib = _card("squib")
+pouch = add_card(DECK, "pouch", "Pouch", "口袋")
+squib = add_card(DECK, "squib", "Squib", "爆竹")
 
 
 class Thanks(msgspec.Struct, frozen=True, gc=False):
