@@ -35,6 +35,7 @@ from engine import (
 )
 from engine.games.kings.state import KingsState
 from engine.games.kings.tokyo.position import CardAt, MonsterAt, TableAt
+from services.cli.collector import collect_seldom
 from services.cli.simulate_plan import Plan
 from services.client.bots import random_answer
 
@@ -201,7 +202,7 @@ class Figures:
 
 def measure(matches: int, rounds: int) -> Figures:
     """Record matches, then measure everything in every round."""
-    gc.set_threshold(100_000, 50, 100)
+    collect_seldom()
     plain = [ordinary(number) for number in range(1, matches + 1)]
     crowds = [crowded(number) for number in range(1, max(matches // 4, 2) + 1)]
     assert fold(plain[0].facts) != empty_state()
