@@ -63,7 +63,6 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "for_sale": ("for sale:", "出售："),
     "out": ("out", "出局"),
     "reason.twenty_points": ("20 points.", "达到 20 分。"),
-    "reason.last_monster": ("The last monster standing.", "最后存活的怪兽。"),
     "reason.last_survivor": ("The last monster standing.", "最后存活的怪兽。"),
     "reason.abandoned": ("It was given up before it began.", "对局未开始即被放弃。"),
     "looking_back": (

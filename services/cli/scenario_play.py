@@ -124,7 +124,6 @@ class _Play:
         self.facts: list[Fact] = []
         self._laid = 0
         self._turns = 0
-        self._turns_written = sum(isinstance(step, TurnOf) for step in scenario.steps)
         self._used: set[int] = set()
         self._unwritten_turns: set[int] = set()
         self._prepared = {
