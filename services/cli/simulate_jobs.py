@@ -5,9 +5,9 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing.connection import wait as wait_for_end
+from multiprocessing.connection import wait
 from typing import Final
 
 from services.cli.collector import collect_seldom
@@ -93,7 +93,6 @@ def _in_processes(
                         break
             if not waiting:
                 return tally
-            wait(waiting[:1], return_when=FIRST_COMPLETED)
             done = waiting.pop(0).result()
             tally.merge(done)
             progress(done.matches + len(done.failures), done.turns)
@@ -128,5 +127,5 @@ def _begin_process() -> None:
 
 def _end_with(sentinel: int) -> None:
     """Do not outlive the process that wants the results, however it ended."""
-    wait_for_end([sentinel])
+    wait([sentinel])
     os._exit(1)
