@@ -158,7 +158,7 @@ class Pledges:
         pledge = self._held.get(match_id) if entropy is None else self.make(match_id, entropy)
         if pledge is None:
             raise refuse("NOTHING_TO_REVEAL")
-        lobby = await self._look(match_id, lambda lobby: pledge.is_due(lobby))
+        lobby = await self._look(match_id, pledge.is_due)
         if not lobby.full_hash:
             raise refuse("ENTROPY_TOO_EARLY")
         if not pledge.seat_in(lobby):

@@ -455,7 +455,7 @@ def _check_standing(
         raise _Fault(at, f"it is of seat {fact.seat}, its cause of seat {cause.seat}")
     said = _said(at, cause) if cause.answer else None
     standing = fact.standing if isinstance(fact, StandingAnswerSet) else None
-    if (None if standing is None else getattr(standing, "answer", None)) != said:
+    if getattr(standing, "answer", None) != said:
         raise _Fault(at, "the answer in its cause is not the one that was recorded")
     return people.get(fact.seat, "")
 
