@@ -8,7 +8,7 @@ import pytest
 
 from services.cli.supervisor import Distributed
 from tests.support.arena import Arena, Played
-from tests.support.cluster import SESSION_TIMEOUT_S, check_all
+from tests.support.cluster import check_all, freeze
 from tests.support.healer import Healer, check_actions
 from tests.support.rawlog import kafka_records
 
@@ -39,11 +39,7 @@ async def test_a_match_process_frozen_while_seats_act(running: Distributed, aren
     playing = asyncio.create_task(arena.play(MATCHES, hashes=True, bot_of=Healer))
     assert await arena.reached(0, playing, actions=BEFORE), "nobody acted"
     since = time.monotonic()
-    frozen.pause()
-    try:
-        await asyncio.sleep(SESSION_TIMEOUT_S + 3)
-    finally:
-        frozen.resume()
+    await freeze(frozen)
     played = await playing
     assert arena.failures, "nobody noticed"
     assert frozen.is_running

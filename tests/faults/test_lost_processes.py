@@ -10,7 +10,7 @@ import pytest
 
 from services.cli.supervisor import Distributed
 from tests.support.arena import Arena
-from tests.support.cluster import SESSION_TIMEOUT_S, check_all, flush_redis
+from tests.support.cluster import check_all, flush_redis, freeze
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.faults]
 
@@ -59,11 +59,7 @@ async def test_a_match_process_frozen_for_longer_than_its_session(
     frozen = running.members["match-2"]
     playing = asyncio.create_task(arena.play(MATCHES, hashes=True))
     assert await arena.reached(250, playing)
-    frozen.pause()
-    try:
-        await asyncio.sleep(SESSION_TIMEOUT_S + 3)
-    finally:
-        frozen.resume()
+    await freeze(frozen)
     played = await playing
     assert arena.failures, "nobody noticed"
     _only_retriable(arena)
@@ -88,11 +84,7 @@ async def test_a_projector_frozen_for_longer_than_its_session(
     projector = running.members["projector"]
     playing = asyncio.create_task(arena.play(MATCHES))
     assert await arena.reached(150, playing)
-    projector.pause()
-    try:
-        await asyncio.sleep(SESSION_TIMEOUT_S + 3)
-    finally:
-        projector.resume()
+    await freeze(projector)
     await check_all(running, arena, await playing)
 
 

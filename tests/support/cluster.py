@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from diceledger.match.v1 import match_pb2
 from engine import MatchState, state_hash
-from services.cli.supervisor import Distributed, distributed
+from services.cli.supervisor import Distributed, Member, distributed
 from services.client import Client, seat_viewer
 from tests.support.arena import Arena, Played
 from tests.support.history import check_history
@@ -24,6 +24,15 @@ async def cluster(data: Path, kafka: str, topic: str) -> AsyncIterator[Distribut
     settings = {"DICELEDGER_SESSION_TIMEOUT_MS": str(int(SESSION_TIMEOUT_S * 1000))}
     async with distributed(data, kafka=kafka, topic=topic, settings=settings) as running:
         yield running
+
+
+async def freeze(member: Member) -> None:
+    """Let a process stand still for longer than its session lasts."""
+    member.pause()
+    try:
+        await asyncio.sleep(SESSION_TIMEOUT_S + 3)
+    finally:
+        member.resume()
 
 
 def arena_on(running: Distributed) -> Arena:
