@@ -49,7 +49,7 @@ _Call: TypeAlias = "grpc.aio.StreamStreamCall[match_pb2.PlayRequest, match_pb2.P
 class _Pending:
     """A submitted answer, or an action, that has no final reply yet."""
 
-    request: match_pb2.SubmitAnswerRequest | match_pb2.TakeActionRequest
+    request: match_pb2.PlayRequest
     reply: asyncio.Future[Receipt]
     patience: Patience
     sent_at: float = 0.0
@@ -116,14 +116,13 @@ class PlayStream:
         Raises ApiError: the refusal, or the last failure when the policy's time is over (then the
         outcome is unknown, and the same request id may be used again).
         """
-        return await self._command(
-            match_pb2.SubmitAnswerRequest(
-                request_id=request_id or new_request_id(),
-                match_id=match_id,
-                prompt_id=prompt_id,
-                answer=answer_to_wire(answer),
-            )
+        submit = match_pb2.SubmitAnswerRequest(
+            request_id=request_id or new_request_id(),
+            match_id=match_id,
+            prompt_id=prompt_id,
+            answer=answer_to_wire(answer),
         )
+        return await self._command(submit.request_id, match_pb2.PlayRequest(submit=submit))
 
     async def take_action(
         self, match_id: str, action: str, *, request_id: str | None = None
@@ -132,26 +131,23 @@ class PlayStream:
 
         Raises ApiError, as `submit`.
         """
-        return await self._command(
-            match_pb2.TakeActionRequest(
-                request_id=request_id or new_request_id(), match_id=match_id, action=action
-            )
+        take = match_pb2.TakeActionRequest(
+            request_id=request_id or new_request_id(), match_id=match_id, action=action
         )
+        return await self._command(take.request_id, match_pb2.PlayRequest(take=take))
 
-    async def _command(
-        self, request: match_pb2.SubmitAnswerRequest | match_pb2.TakeActionRequest
-    ) -> Receipt:
+    async def _command(self, request_id: str, request: match_pb2.PlayRequest) -> Receipt:
         if self._failure is not None:
             raise self._failure
-        assert request.request_id not in self._pending, "this request is under way already"
+        assert request_id not in self._pending, "this request is under way already"
         reply: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         pending = _Pending(request, reply, Patience(self._caller.policy))
-        self._pending[request.request_id] = pending
+        self._pending[request_id] = pending
         self._send_command(pending)
         try:
             return await reply
         finally:
-            self._pending.pop(request.request_id, None)
+            self._pending.pop(request_id, None)
 
     async def watch(
         self, match_id: str, from_sequence: int = 1, *, fold: bool = False
@@ -201,12 +197,7 @@ class PlayStream:
 
     def _send_command(self, pending: _Pending) -> None:
         # Without a connection it waits in `_pending`, and goes out with the next one.
-        wrapped = match_pb2.PlayRequest()
-        if isinstance(pending.request, match_pb2.TakeActionRequest):
-            wrapped.take.CopyFrom(pending.request)
-        else:
-            wrapped.submit.CopyFrom(pending.request)
-        if self._send(wrapped):
+        if self._send(pending.request):
             pending.sent_at = time.monotonic()
 
     def _send_unwatch(self, match_id: str) -> None:
