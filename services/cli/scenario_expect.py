@@ -7,7 +7,7 @@ import msgspec
 from engine import Fact, Game, GameState
 from engine.core.game import fact_types
 from engine.core.position import LETTERS
-from services.cli.scenario_model import NOTHING
+from services.cli.scenario_model import NOTHING, is_nothing
 from services.cli.scenario_struct import fields_of
 from services.cli.scenario_text import (
     Entries,
@@ -50,19 +50,15 @@ def difference(actual: object, written: Part, what: str) -> str:
         return "" if expected == actual else f"{what} is {actual}, not {expected}"
     if isinstance(actual, tuple):
         return _difference_of_many(actual, written, what)
-    word = "" if _is_nothing(written) else text_of(written, what)
+    word = "" if is_nothing(written) else text_of(written, what)
     return "" if word == str(actual) else f"{what} is {actual or 'nothing'}, not {word}"
-
-
-def _is_nothing(written: Part) -> bool:
-    return isinstance(written, Text) and written.text in NOTHING
 
 
 def _difference_of_many(actual: tuple[object, ...], written: Part, what: str) -> str:
     """The same things in any order."""
     left = list(actual)
     missing: list[str] = []
-    for item in () if _is_nothing(written) else _items(written, what):
+    for item in () if is_nothing(written) else _items(written, what):
         match = next((each for each in left if _is_like(each, item, what)), None)
         if match is None:
             missing.append(_shown_part(item))
@@ -154,7 +150,7 @@ def _tag_and_fields(part: Part) -> tuple[str, tuple[tuple[Text, Part], ...]]:
 
 def _equal(actual: object, written: Part) -> bool:
     if isinstance(actual, tuple):
-        items = () if _is_nothing(written) else _items(written, "a list")
+        items = () if is_nothing(written) else _items(written, "a list")
         return len(items) == len(actual) and all(map(_equal, actual, items))
     if not isinstance(written, Text):
         return False

@@ -45,6 +45,11 @@ _USES: Final = "uses"
 _NEEDED: Final = ("title", "rule", "source", "players", "turn", "steps")
 
 
+def is_nothing(part: Part) -> bool:
+    """Whether it is a word for nothing."""
+    return isinstance(part, Text) and part.text in NOTHING
+
+
 @dataclass(frozen=True, slots=True)
 class Draws:
     """What chance brings next. script: which kind of draw, as the game calls it."""
@@ -262,7 +267,7 @@ class _Reading:
     def _read_turn(self) -> Seat | None:
         part = self._part("turn")
         self._reader.note(("turn",), part.line)
-        if not isinstance(part, Text) or part.text not in NOTHING:
+        if not is_nothing(part):
             return self._seat(part, "turn")
         for letter, value in entries_of(self._part("players"), "players"):
             if entries_of(value, letter.text):
@@ -408,7 +413,7 @@ class _Reading:
         return Refused(line, replies[0], reason)
 
     def _asked(self, line: int, value: Part) -> Asked:
-        if isinstance(value, Text) and value.text in NOTHING:
+        if is_nothing(value):
             return Asked(line, ())
         questions: list[tuple[Seat, Text, Part | None]] = []
         for letter, part in entries_of(value, "asked"):
@@ -421,12 +426,12 @@ class _Reading:
         return Asked(line, tuple(questions))
 
     def _may_use(self, line: int, value: Part) -> MayUse:
-        if isinstance(value, Text) and value.text in NOTHING:
+        if is_nothing(value):
             return MayUse(line, ())
         cards: list[tuple[Seat, Text]] = []
         for letter, part in entries_of(value, "may_use"):
             seat = self._seat(letter, "may_use")
-            if not isinstance(part, Text) or part.text not in NOTHING:
+            if not is_nothing(part):
                 cards += [(seat, card) for card in self._cards_of(part, f"may_use: {letter.text}")]
         return MayUse(line, tuple(cards))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from engine import Answer, MatchState, Option, Prompt, Seat, describe_prompt
 from engine.core.position import LETTERS, letter_of
-from services.cli.scenario_model import NOTHING
+from services.cli.scenario_model import is_nothing
 from services.cli.scenario_text import (
     Entries,
     Part,
@@ -91,7 +91,7 @@ def answer_of(match: MatchState, prompt: Prompt, part: Part, *, raw: bool = Fals
 
 
 def _picks(prompt: Prompt, offers: Sequence[Offer], part: Part, *, raw: bool) -> tuple[str, ...]:
-    if isinstance(part, Text) and part.text in NOTHING:
+    if is_nothing(part):
         return ()
     if isinstance(part, Text) and part.text == _ALL:
         return tuple(each.option.id for each in offers)
@@ -135,7 +135,7 @@ def _find(prompt: Prompt, offers: Sequence[Offer], word: Text, *, raw: bool) -> 
 
 def _amounts(prompt: Prompt, offers: Sequence[Offer], part: Part, *, raw: bool) -> tuple[int, ...]:
     amounts = [0] * len(offers)
-    if isinstance(part, Text) and part.text in NOTHING:
+    if is_nothing(part):
         return tuple(amounts)
     for key, value in entries_of(part, f"the answer to {prompt.kind}"):
         amount = number_of(value, key.text)
@@ -174,7 +174,7 @@ def _check_bounds(prompt: Prompt, part: Entries) -> None:
 
 def _check_options(prompt: Prompt, offers: Sequence[Offer], part: Part) -> None:
     left = list(offers)
-    for word in [] if isinstance(part, Text) and part.text in NOTHING else _items(part):
+    for word in [] if is_nothing(part) else _items(part):
         found = _find(prompt, left, word, raw=False)
         assert found is not None, "raw words are not allowed here"
         left.remove(found)
