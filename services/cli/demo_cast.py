@@ -57,11 +57,7 @@ def cast_of(game: str, seats: int, seed: str) -> Cast:
     Raises CommandFailed for an unknown game, BadParameter for a number that it does not allow.
     """
     known = known_game(game)
-    if not known.seats_low <= seats <= known.seats_high:
-        raise typer.BadParameter(
-            f"{known.name} is for {known.seats_low} to {known.seats_high} players.",
-            param_hint="'--players'",
-        )
+    check_players(known, seats, seats)
     return Cast(game, tuple(_role(game, seat, seats, seed) for seat in range(1, seats + 1)))
 
 
@@ -80,3 +76,12 @@ def known_game(game: str) -> AnyGame:
         return find_game(game)
     except Refusal as refusal:
         raise CommandFailed(f"{refusal.message('en')}") from None
+
+
+def check_players(game: AnyGame, low: int, high: int) -> None:
+    """Raises BadParameter unless the game allows every number from `low` to `high`."""
+    if not game.seats_low <= low <= high <= game.seats_high:
+        raise typer.BadParameter(
+            f"{game.name} is for {game.seats_low} to {game.seats_high} players.",
+            param_hint="'--players'",
+        )

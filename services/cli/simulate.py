@@ -17,7 +17,7 @@ from rich.progress import (
 )
 
 from engine import AnyGame, Refusal
-from services.cli.demo_cast import known_game
+from services.cli.demo_cast import check_players, known_game
 from services.cli.main_guard import FAILED, STOPPED, CommandFailed
 from services.cli.main_options import JsonOption, LocaleOption
 from services.cli.render_console import console, errors_to, print_json
@@ -135,11 +135,7 @@ def _plan(
         low, high = parse_players(players)
     except ValueError as error:
         raise typer.BadParameter(f"{error}.", param_hint="'--players'") from None
-    if not game.seats_low <= low <= high <= game.seats_high:
-        raise typer.BadParameter(
-            f"{game.name} is for {game.seats_low} to {game.seats_high} players.",
-            param_hint="'--players'",
-        )
+    check_players(game, low, high)
     try:
         kinds = parse_bots(bots)
     except ValueError as error:
