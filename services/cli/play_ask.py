@@ -30,10 +30,6 @@ _HELP: Final = {
     "s5 则仅当能量（涉及失去心时为心）低于 5 时。d：查看并撤回这些预设回答。",
 }
 _ANY_TIME: Final = {"en": "You may at any time:", "zh": "你可以随时："}
-_NOTHING_OFFERED: Final = {
-    "en": "There is nothing that you may do at any time now.",
-    "zh": "现在没有可随时使用的能力。",
-}
 _USE: Final = re.compile(r"u([1-9][0-9]?)?")
 _DROP: Final = re.compile(r"d([1-9][0-9]?)")
 _LEAVE: Final = re.compile(r"([0-9, ]*)s ?([1-9][0-9]{0,3})?")
@@ -83,11 +79,6 @@ class Leave:
 def help_text(locale: Locale) -> str:
     """How to answer."""
     return _HELP[locale]
-
-
-def nothing_offered(locale: Locale) -> str:
-    """Why a wish to act cannot be fulfilled."""
-    return _NOTHING_OFFERED[locale]
 
 
 def read_wish(line: str) -> Wish | Use | Drop | None:

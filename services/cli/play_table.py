@@ -23,7 +23,6 @@ from services.cli.play_ask import (
     Wish,
     could_answer,
     help_text,
-    nothing_offered,
     read_reply,
     read_wish,
     show_actions,
@@ -249,7 +248,7 @@ class Table:
                 await self._act(person, self._actions[number - 1])
             case Use():
                 if not self._actions:
-                    self._out.print(f"  [yellow]{nothing_offered(self._locale)}[/]")
+                    self._out.print(f"  [yellow]{say(self._locale, 'nothing_offered')}[/]")
                 self._show_actions()
                 self._mark()
             case "standing":

@@ -10,6 +10,10 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "rolls": ("rolls", "掷出"),
     "rerolls": ("rerolls", "重掷"),
     "acts": ("{0} acts at any time: {1}.", "{0} 随时行动：{1}。"),
+    "nothing_offered": (
+        "There is nothing that you may do at any time now.",
+        "现在没有可随时使用的能力。",
+    ),
     "none": ("nothing", "不选"),
     "standing.answered": ("Answered as you left word: {0} – {1}", "按你的预设回答：{0} – {1}"),
     "standing.left": (
