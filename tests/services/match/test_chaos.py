@@ -161,7 +161,7 @@ async def _hand_round(log: Any, processes: list[Process], dice: random.Random) -
 
 
 @pytest.mark.parametrize(
-    ("seed", "played", "count"), [(1, GAME, 5), (2, GAME, 5), (3, "king_of_tokyo", 2)]
+    ("seed", "played", "count"), [(1, GAME, 10), (2, GAME, 10), (3, "king_of_tokyo", 2)]
 )
 async def test_everything_at_once(log: SqliteLog, seed: int, played: str, count: int) -> None:
     """Faulty appends, hand-overs, zombies, duplicates, impatient callers: the log stays right."""
@@ -198,4 +198,4 @@ async def test_everything_at_once(log: SqliteLog, seed: int, played: str, count:
     for number in range(len(matches)):
         views = seen[3 * number : 3 * number + 3]
         assert views[0] == views[1] == views[2]
-    assert faulty.injected > 0
+    assert faulty.injected > 3
