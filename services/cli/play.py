@@ -55,10 +55,12 @@ def register(app: typer.Typer) -> None:
 
 
 def _checked_name(name: str) -> str:
-    fits = not name or (len(name) <= _NAME_MAX and name.isprintable() and name.strip())
+    # Blanks around it are nobody's name, and no token may hold them.
+    stripped = name.strip()
+    fits = not name or (stripped and len(stripped) <= _NAME_MAX and stripped.isprintable())
     if not fits:
         raise typer.BadParameter(f"a name is 1 to {_NAME_MAX} printable characters.")
-    return name
+    return stripped
 
 
 def _play(

@@ -24,6 +24,12 @@ def test_a_match_is_left_and_gone_on_with(tmp_path: Path) -> None:
     assert "win" in ended.stdout
 
 
+def test_blanks_around_a_name_are_not_part_of_it(tmp_path: Path) -> None:
+    left = run("play", "--data", "mine", "--name", "  Ada ", cwd=tmp_path, stdin="q\n")
+    assert left.returncode == 0, left.stderr
+    assert "Ada" in left.stdout
+
+
 def test_the_end_of_the_input_leaves_the_match_as_q_does(tmp_path: Path) -> None:
     ended = run("play", "--data", "mine", "--players", "2", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
